@@ -1,0 +1,85 @@
+"""Train the behaviours behind the built-in data sets, online, on D4RL's physics.
+
+A development tool: the package ships two actors that this script made and never needs the script itself. In an
+environment of its own (it brings PyTorch along, so take the CPU build of that first):
+
+    pip install torch --index-url YOUR-CPU-INDEX && pip install sbx-rl -e .
+    python scripts/train_behaviours.py --env edp/hopper-d4rl-v2 --out runs/behaviours
+
+Every ``--every`` steps the actor is written as ``STEPS.npz`` and the mean return of ten episodes of its *stochastic*
+policy, which is what the data sets are made with, is appended to ``scores.jsonl``.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import sbx
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.env_util import make_vec_env
+
+import edp.envs  # noqa: F401  (registers the environments)
+from edp.data.behaviours import SquashedGaussian
+
+
+def to_npz(actor_params) -> dict[str, np.ndarray]:
+    """Flax's two hidden layers, mean and log-std heads as the arrays ``SquashedGaussian`` reads."""
+    layers = [actor_params["params"][f"Dense_{i}"] for i in range(4)]
+    names = [("w0", "b0"), ("w1", "b1"), ("w_mu", "b_mu"), ("w_ls", "b_ls")]
+    return {
+        name: np.asarray(layer[part], np.float32)
+        for layer, pair in zip(layers, names, strict=True)
+        for name, part in zip(pair, ("kernel", "bias"), strict=True)
+    }
+
+
+class KeepActors(BaseCallback):
+    def __init__(self, env_id: str, out: Path, every: int, episodes: int):
+        super().__init__()
+        self.env, self.out, self.every, self.episodes = gymnasium.make(env_id), out, every, episodes
+        self.next = every
+
+    def _on_step(self) -> bool:
+        if self.num_timesteps >= self.next:
+            self.next += self.every
+            arrays = to_npz(self.model.policy.actor_state.params)
+            np.savez(self.out / f"{self.num_timesteps}.npz", **arrays)
+            returns = [self.episode(SquashedGaussian(arrays), seed) for seed in range(self.episodes)]
+            score = {"steps": self.num_timesteps, "mean": np.mean(returns), "std": np.std(returns)}
+            with open(self.out / "scores.jsonl", "a") as file:
+                file.write(json.dumps(score) + "\n")
+            print(score, flush=True)
+        return True
+
+    def episode(self, policy: SquashedGaussian, seed: int) -> float:
+        rng = np.random.default_rng(seed)
+        obs, _ = self.env.reset(seed=seed)
+        total, done = 0.0, False
+        while not done:
+            obs, reward, terminated, truncated, _ = self.env.step(policy(obs[None], rng)[0])
+            total, done = total + float(reward), terminated or truncated
+        return total
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--env", default="edp/hopper-d4rl-v2")
+    parser.add_argument("--algorithm", default="TQC", choices=["TQC", "SAC"])
+    parser.add_argument("--steps", type=int, default=1_000_000)
+    parser.add_argument("--every", type=int, default=10_000)
+    parser.add_argument("--episodes", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, required=True)
+    args = parser.parse_args()
+    args.out.mkdir(parents=True)
+    model = getattr(sbx, args.algorithm)(
+        "MlpPolicy",
+        make_vec_env(args.env, n_envs=4, seed=args.seed),
+        learning_starts=10_000,
+        gradient_steps=-1,  # one for each environment step
+        policy_kwargs={"net_arch": {"pi": [256, 256], "qf": [256, 256]}},
+        seed=args.seed,
+    )
+    model.learn(args.steps, callback=KeepActors(args.env, args.out, args.every, args.episodes))

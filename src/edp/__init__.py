@@ -1,0 +1,1 @@
+"""Efficient diffusion policies for offline reinforcement learning."""

@@ -1,0 +1,3 @@
+from edp.cli import main
+
+raise SystemExit(main())

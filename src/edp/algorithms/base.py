@@ -1,0 +1,56 @@
+"""What an algorithm is to the rest of the house, and the one way in which anything here learns."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import optax
+from jaxtyping import Array, Float
+
+from edp.policies.base import Policy
+from edp.types import Transitions
+
+Metrics = dict[str, Float[Array, ""]]
+
+
+class Algorithm(Protocol):
+    """A frozen dataclass of hyper-parameters with these two methods; its states have ``policy`` and ``critic``."""
+
+    def init(self, policy: Policy, obs_dim: int, act_dim: int, key) -> Any: ...
+
+    def update(self, state: Any, batch: Transitions, key) -> tuple[Any, Metrics]: ...
+
+
+class Learner(NamedTuple):
+    """A model, its slowly following target, and the optimiser's memory."""
+
+    model: Any
+    target: Any
+    opt: optax.OptState
+
+
+def learner(model: Any, optimiser: optax.GradientTransformation) -> Learner:
+    return Learner(model, jax.tree.map(lambda leaf: leaf.copy(), model), optimiser.init(model))
+
+
+def descend(
+    learner: Learner,
+    loss: Callable[[Any], tuple[Array, Metrics]],
+    optimiser: optax.GradientTransformation,
+    tau: float | Array,
+) -> tuple[Learner, Metrics]:
+    """One gradient step on ``loss(model)``, then one step of the target towards the model."""
+    grads, metrics = jax.grad(loss, has_aux=True)(learner.model)
+    updates, opt = optimiser.update(grads, learner.opt, learner.model)
+    model = optax.apply_updates(learner.model, updates)
+    return Learner(model, optax.incremental_update(model, learner.target, tau), opt), metrics
+
+
+def adam(lr: float, clip: float) -> optax.GradientTransformation:
+    """Adam on gradients whose global norm is at most ``clip``."""
+    return optax.chain(optax.clip_by_global_norm(clip), optax.adam(lr))
+
+
+def for_each_member(optimiser: optax.GradientTransformation) -> optax.GradientTransformation:
+    """The optimiser for an ensemble with a leading axis over its members: each has its own norm to clip."""
+    return optax.GradientTransformation(jax.vmap(optimiser.init), jax.vmap(optimiser.update))

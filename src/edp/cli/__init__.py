@@ -1,0 +1,58 @@
+"""The command line: names become objects here, and text is printed here and nowhere else."""
+
+import sys
+from importlib.metadata import version
+
+from edp.errors import UserError, unknown
+
+HELP = """\
+usage: edp COMMAND …
+
+Train diffusion policies from logged data (Efficient Diffusion Policies, NeurIPS 2023).
+
+commands:
+  train TASK        train a policy and evaluate it on the way
+  eval RUN          evaluate the policy of a finished run
+  data list         the tasks, and which of their files are here
+  data make OUT     roll out policies and write a data set
+
+options:
+  -h, --help        this text; after a command, that command's options
+  --version         the version
+
+A first run:  edp train local/hopper-medium-expert --steps 10000
+"""
+
+EXIT_USER_ERROR = 2
+EXIT_INTERRUPTED = 130
+
+
+def main(argv: list[str] | None = None) -> int:
+    argv = sys.argv[1:] if argv is None else argv
+    try:
+        return dispatch(argv)
+    except UserError as error:
+        print(f"edp: {error}", file=sys.stderr)
+        return EXIT_USER_ERROR
+    except KeyboardInterrupt:
+        print("edp: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+
+
+def dispatch(argv: list[str]) -> int:
+    if not argv or argv[0] in ("-h", "--help"):
+        print(HELP, end="")
+        return 0
+    if argv[0] == "--version":
+        print(f"edp {version('edp')}")
+        return 0
+    command, rest = argv[0], argv[1:]
+    if command == "train":
+        from edp.cli.train import main as run
+    elif command == "eval":
+        from edp.cli.eval import main as run
+    elif command == "data":
+        from edp.cli.data import main as run
+    else:
+        raise unknown("command", command, ["train", "eval", "data"])
+    return run(rest)

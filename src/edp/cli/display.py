@@ -1,0 +1,181 @@
+"""What a run looks like in a terminal, and in a log."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from edp.data import d4rl, tasks
+from edp.experiment import Compiled, Epoch, EvalOptions, Evaluation, Spec
+from edp.run import Run
+
+
+@contextmanager
+def counting(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar that counts to ``total``; without a terminal, a line at each quarter."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with Progress(
+            TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console
+        ) as bar:
+            task = bar.add_task(title, total=total)
+            yield lambda done: bar.update(task, completed=done)
+        return
+    shown = 0
+
+    def line(done: int) -> None:
+        nonlocal shown
+        quarter = 4 * done // total
+        if quarter > shown:
+            shown = quarter
+            print(f"{title}: {done:,} of {total:,}", flush=True)
+
+    yield line
+
+
+def find_data(task: tasks.Task, quiet: bool) -> Path:
+    if not task.local or quiet or (tasks.cache_folder() / task.file).exists():
+        return tasks.find(task)
+    with counting(f"making {task.name}", task.transitions) as advance:
+        return tasks.find(task, advance)
+
+
+@contextmanager
+def display(
+    spec: Spec, dataset: d4rl.Dataset, path: Path, folder: Path, quiet: bool
+) -> Iterator[Callable[[Compiled | Epoch | Evaluation], None]]:
+    if quiet:
+        yield lambda event: None
+        return
+    console = Console()
+    seeds = f"{spec.training.seeds} seed{'s' * (spec.training.seeds > 1)}"
+    config = spec.to_json()
+    console.print(
+        f"data   {path} ({len(dataset.obs):,} transitions, {len(dataset.returns):,} episodes)",
+        soft_wrap=True,
+        highlight=False,
+    )
+    console.print(
+        f"train  {config['algorithm']['name']} with {config['policy']['name']} policy, {spec.training.steps:,} steps, {seeds}",
+        highlight=False,
+    )
+    console.print(f"run    {folder}", soft_wrap=True, highlight=False)
+    if console.is_terminal:
+        with live(spec, console) as show:
+            yield show
+    else:
+        yield plain(spec)
+
+
+def summary(epoch: Epoch) -> str:
+    """The losses, as means over seeds."""
+    means = {name: float(np.mean(values)) for name, values in epoch.metrics.items()}
+    return "  ".join(f"{name} {value:.4g}" for name, value in means.items())
+
+
+def score_text(scores: np.ndarray) -> str:
+    """Mean over everything, and the spread over seeds (over episodes, if there is one seed)."""
+    means = scores.mean(axis=1)
+    spread = means.std(ddof=1) if len(means) > 1 else scores.std()
+    return f"{scores.mean():.1f} ± {spread:.1f}"
+
+
+@contextmanager
+def live(spec: Spec, console: Console) -> Iterator[Callable[[Compiled | Epoch | Evaluation], None]]:
+    columns = (
+        TextColumn("{task.fields[speed]}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[score]}"),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("train", total=spec.training.steps, speed="compiling", score="")
+        losses = None
+
+        def show(event: Compiled | Epoch | Evaluation) -> None:
+            nonlocal losses
+            if isinstance(event, Epoch):
+                bar.update(task, completed=event.step, speed=f"{event.steps_per_second:.0f} steps/s")
+                losses = losses or bar.add_task("losses", total=None, speed="", score="")
+                bar.update(losses, visible=False)
+                bar.update(task, score=(bar.tasks[0].fields["score"].split("  ")[0] + "  " + summary(event)).strip())
+            elif isinstance(event, Evaluation):
+                bar.update(task, score=f"score {score_text(event.scores)}")
+                bar.console.print(evaluation_line(event), highlight=False)
+
+        yield show
+
+
+def plain(spec: Spec) -> Callable[[Compiled | Epoch | Evaluation], None]:
+    shown = 0
+
+    def show(event: Compiled | Epoch | Evaluation) -> None:
+        nonlocal shown
+        if isinstance(event, Compiled):
+            print(f"compiled in {event.seconds:.1f} s", flush=True)
+        elif isinstance(event, Evaluation):
+            print(evaluation_line(event), flush=True)
+        elif event.step == spec.training.steps or event.step * 10 // spec.training.steps > shown:
+            shown = event.step * 10 // spec.training.steps
+            print(f"step {event.step:>9,}  {event.steps_per_second:.0f} steps/s  {summary(event)}", flush=True)
+
+    return show
+
+
+def evaluation_line(event: Evaluation) -> str:
+    seeds = "  ".join(f"{mean:.1f}" for mean in event.scores.mean(axis=1))
+    each = f"  (seeds: {seeds})" if len(event.scores) > 1 else ""
+    return f"step {event.step:>9,}  score {score_text(event.scores)}{each}  in {event.seconds:.1f} s"
+
+
+def result_table(spec: Spec, dataset: d4rl.Dataset, folder: Run) -> None:
+    """The last evaluation beside what the data's own behaviours score."""
+    last = folder.evaluations()[-1]
+    scores = np.array(last["scores"])
+    table = Table("who", "normalised score", "from", title=spec.task.name)
+    for behaviour in json.loads(dataset.attributes.get("behaviours", "[]")):
+        score = spec.task.score(behaviour["mean_return"])
+        table.add_row(f"behaviour {behaviour['name']}", f"{score:.1f}", f"{behaviour['episodes']} episodes in the data")
+    if len(dataset.returns):
+        table.add_row(
+            "all of the data", f"{spec.task.score(dataset.returns.mean()):.1f}", f"{len(dataset.returns):,} episodes"
+        )
+    config = spec.to_json()
+    name = f"{config['algorithm']['name']} + {config['policy']['name']}"
+    source = f"{scores.shape[0]} seed(s) × {scores.shape[1]} episodes after {last['step']:,} steps"
+    table.add_row(f"[bold]{name}[/bold]", f"[bold]{score_text(scores)}[/bold]", source)
+    console = Console()
+    console.print(table)
+    console.print(
+        f"kept in {folder.folder}; evaluate again with: edp eval {folder.folder}", soft_wrap=True, highlight=False
+    )
+
+
+def evaluation_table(spec: Spec, event: Evaluation, options: EvalOptions) -> None:
+    table = Table(
+        "seed", "score", "episodes", "lowest", "highest", title=f"{spec.task.name}, EAS with {options.eas} action(s)"
+    )
+    for i, row in enumerate(event.scores):
+        table.add_row(
+            str(spec.training.seed + i),
+            f"{row.mean():.1f} ± {row.std():.1f}",
+            str(len(row)),
+            f"{row.min():.1f}",
+            f"{row.max():.1f}",
+        )
+    if len(event.scores) > 1:
+        table.add_row(
+            "all",
+            score_text(event.scores),
+            str(event.scores.size),
+            f"{event.scores.min():.1f}",
+            f"{event.scores.max():.1f}",
+        )
+    Console().print(table)

@@ -1,0 +1,64 @@
+"""Command-line options from dataclasses, with errors of one line."""
+
+import argparse
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, NoReturn, get_args, get_origin, get_type_hints
+
+from edp.errors import UserError, unknown
+from edp.options import check, flag
+
+
+class Parser(argparse.ArgumentParser):
+    def __init__(self, prog: str, description: str, **options: Any):
+        super().__init__(prog, description=description, allow_abbrev=False, formatter_class=Formatter, **options)
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message} (see {self.prog} --help)")
+
+    def parse(self, argv: list[str]) -> argparse.Namespace:
+        """All of ``argv``; an unknown option is refused with the nearest known one."""
+        values, rest = self.parse_known_args(argv)
+        for word in rest:
+            if word.startswith("--"):
+                raise unknown(
+                    "option", word.split("=")[0], [o for o in self._option_string_actions if o.startswith("--")]
+                )
+        if rest:
+            raise UserError(f"unexpected argument {rest[0]!r} (see {self.prog} --help)")
+        return values
+
+    def add_fields(self, cls: type, title: str) -> None:
+        """One option for each field of the dataclass."""
+        group, hints = self.add_argument_group(title), get_type_hints(cls)
+        for entry in fields(cls):
+            default = None if entry.default is MISSING else entry.default
+            shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
+            text = f"{entry.metadata['help']} (default: {shown})".replace("%", "%%")
+            group.add_argument(
+                flag(entry.name),
+                dest=entry.name,
+                default=default,
+                help=text,
+                metavar="…",
+                **converter(hints[entry.name]),
+            )
+
+
+class Formatter(argparse.HelpFormatter):
+    def __init__(self, prog: str):
+        super().__init__(prog, max_help_position=30, width=110)
+
+
+def converter(hint: Any) -> dict[str, Any]:
+    if get_origin(hint) is tuple:
+        item = get_args(hint)[0]
+        parse = lambda text: tuple(item(part) for part in text.split(","))  # noqa: E731
+        parse.__name__ = f"comma-separated {item.__name__}"
+        return {"type": parse}
+    return {"type": hint if hint in (int, float, str, Path) else str}
+
+
+def build(cls: type, values: argparse.Namespace) -> Any:
+    """The dataclass with its fields taken from parsed options, each in its range."""
+    return check(cls(**{entry.name: getattr(values, entry.name) for entry in fields(cls)}))

@@ -1,0 +1,54 @@
+"""Behaviour policies kept as small ``.npz`` files: what data sets are made with."""
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from edp.errors import UserError
+
+LOG_STD_RANGE = (-20.0, 2.0)
+ARRAYS = ("w0", "b0", "w1", "b1", "w_mu", "b_mu", "w_ls", "b_ls")
+BUILT_IN = Path(__file__).parent / "actors"
+
+
+class SquashedGaussian:
+    """A tanh-squashed Gaussian on a ReLU network of two hidden layers: the actor of SAC, TQC and their kin."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray]):
+        self.arrays = {name: np.asarray(arrays[name], np.float32) for name in ARRAYS}
+
+    @property
+    def obs_dim(self) -> int:
+        return self.arrays["w0"].shape[0]
+
+    @property
+    def act_dim(self) -> int:
+        return self.arrays["w_mu"].shape[1]
+
+    def __call__(self, obs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """One action for each row of ``obs``."""
+        p = self.arrays
+        hidden = np.maximum(obs.astype(np.float32) @ p["w0"] + p["b0"], 0)
+        hidden = np.maximum(hidden @ p["w1"] + p["b1"], 0)
+        std = np.exp(np.clip(hidden @ p["w_ls"] + p["b_ls"], *LOG_STD_RANGE))
+        noise = rng.standard_normal(std.shape, dtype=np.float32)
+        return np.tanh(hidden @ p["w_mu"] + p["b_mu"] + std * noise)
+
+
+def load(path: Path) -> SquashedGaussian:
+    if not path.exists():
+        raise UserError(f"{path}: no such policy file")
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            missing = [name for name in ARRAYS if name not in arrays]
+            if missing:
+                raise UserError(f"{path}: not a squashed Gaussian policy: missing {', '.join(missing)}")
+            return SquashedGaussian(arrays)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise UserError(f"{path}: not a policy file ({str(error).splitlines()[0]})") from None
+
+
+def built_in(name: str) -> SquashedGaussian:
+    return load(BUILT_IN / f"{name}.npz")

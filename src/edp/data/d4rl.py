@@ -1,0 +1,148 @@
+"""Reading and writing D4RL's HDF5 layout, with D4RL's own semantics.
+
+``terminals`` end the bootstrap; ``timeouts`` end the episode but not the bootstrap. Where a file has no
+``next_observations``, the next row's observation stands in, and a transition whose next row belongs to another episode
+(the last before a timeout, or of the file) is dropped, because its next state is unknown.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import h5py
+import numpy as np
+
+from edp.errors import UserError
+
+ACTION_LIMIT = 0.999  # D4RL's own clipping of actions
+ACTION_SLACK = 1e-3  # how far past [-1, 1] rounding may carry an action
+REQUIRED = ("observations", "actions", "rewards", "terminals")
+OPTIONAL = ("next_observations", "timeouts")
+
+
+class Dataset(NamedTuple):
+    """Transitions as NumPy arrays, in the order of the file, and what is known of its episodes."""
+
+    obs: np.ndarray
+    action: np.ndarray
+    reward: np.ndarray
+    next_obs: np.ndarray
+    not_done: np.ndarray
+    returns: np.ndarray  # of each whole episode
+    attributes: dict
+
+    @property
+    def transitions(self) -> tuple[np.ndarray, ...]:
+        return self[:5]
+
+
+def read(path: Path, episode_limit: int | None = None) -> Dataset:
+    """Read and check a file; ``episode_limit`` tells where episodes end if it has no ``timeouts``."""
+    arrays, attributes = load(path)
+    check(arrays, path)
+    terminals = arrays["terminals"].astype(bool)
+    timeouts = arrays["timeouts"].astype(bool) if "timeouts" in arrays else find_timeouts(terminals, episode_limit)
+    obs = arrays["observations"].astype(np.float32, copy=False)
+    if "next_observations" in arrays:
+        next_obs, known = arrays["next_observations"].astype(np.float32, copy=False), slice(None)
+    else:
+        next_obs = np.concatenate([obs[1:], obs[-1:]])
+        known = ~timeouts
+        known[-1] = False
+        known |= terminals
+    rewards = arrays["rewards"].astype(np.float32, copy=False)
+    return Dataset(
+        obs=obs[known],
+        action=np.clip(arrays["actions"].astype(np.float32, copy=False), -ACTION_LIMIT, ACTION_LIMIT)[known],
+        reward=rewards[known],
+        next_obs=next_obs[known],
+        not_done=(~terminals[known]).astype(np.float32),
+        returns=episode_returns(rewards, terminals | timeouts),
+        attributes=attributes,
+    )
+
+
+def load(path: Path) -> tuple[dict[str, np.ndarray], dict]:
+    """The file's arrays and attributes, or a line that says why not."""
+    if not path.exists():
+        raise UserError(f"{path}: no such file")
+    if not path.is_file() or not h5py.is_hdf5(path):
+        raise UserError(f"{path}: not an HDF5 file (D4RL's data sets end in .hdf5; is the download complete?)")
+    try:
+        with h5py.File(path, "r") as file:
+            missing = [key for key in REQUIRED if not isinstance(file.get(key), h5py.Dataset)]
+            if missing:
+                raise UserError(f"{path}: missing {', '.join(missing)} (has: {', '.join(sorted(file)) or 'nothing'})")
+            keys = [key for key in (*REQUIRED, *OPTIONAL) if isinstance(file.get(key), h5py.Dataset)]
+            return {key: file[key][()] for key in keys}, dict(file.attrs)
+    except (OSError, RuntimeError, KeyError) as error:
+        raise UserError(f"{path}: damaged HDF5 file ({str(error).splitlines()[0]})") from None
+
+
+def check(arrays: dict[str, np.ndarray], path: Path) -> None:
+    """Refuse what would make training silently wrong."""
+    for key, array in arrays.items():
+        if not (np.issubdtype(array.dtype, np.number) or array.dtype == bool) or np.iscomplexobj(array):
+            raise UserError(f"{path}: {key} holds {array.dtype}, not numbers")
+        wanted = 2 if key in ("observations", "next_observations", "actions") else 1
+        if array.ndim != wanted:
+            raise UserError(f"{path}: {key} has shape {array.shape}, but should have {wanted} dimension(s)")
+    lengths = {key: len(array) for key, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise UserError(f"{path}: arrays of different lengths: {', '.join(f'{k} {n}' for k, n in lengths.items())}")
+    if lengths["observations"] == 0:
+        raise UserError(f"{path}: no transitions in it")
+    if "next_observations" in arrays and arrays["next_observations"].shape != arrays["observations"].shape:
+        shapes = arrays["observations"].shape, arrays["next_observations"].shape
+        raise UserError(f"{path}: observations {shapes[0]} and next_observations {shapes[1]} differ in width")
+    for key, array in arrays.items():
+        bad = ~np.isfinite(array)
+        if bad.any():
+            rows = bad if bad.ndim == 1 else bad.any(axis=1)
+            raise UserError(f"{path}: {int(bad.sum())} NaN or Inf in {key}, the first in row {int(np.argmax(rows))}")
+    outside = np.abs(arrays["actions"]) > 1 + ACTION_SLACK
+    if outside.any():
+        low, high = arrays["actions"].min(), arrays["actions"].max()
+        row = int(np.argmax(outside.any(axis=1)))
+        raise UserError(
+            f"{path}: {int(outside.sum())} actions outside [-1, 1], the first in row {row} "
+            f"(they span {low:.4g} to {high:.4g}): scale them to [-1, 1]"
+        )
+
+
+def find_timeouts(terminals: np.ndarray, limit: int | None) -> np.ndarray:
+    """Where episodes of at most ``limit`` steps were cut off, from terminals alone."""
+    timeouts = np.zeros(len(terminals), bool)
+    if limit:
+        starts = np.flatnonzero(np.concatenate([[True], terminals[:-1]]))
+        for start, end in zip(starts, [*starts[1:], len(terminals)], strict=True):
+            timeouts[start + limit - 1 : end : limit] = True
+    return timeouts
+
+
+def episode_returns(rewards: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """The sum of rewards of each episode that ended within the file."""
+    last = np.flatnonzero(ends)
+    totals = np.concatenate([[0.0], np.cumsum(rewards, dtype=np.float64)])[last + 1]
+    return np.diff(totals, prepend=0.0)
+
+
+def write(path: Path, arrays: dict[str, np.ndarray], attributes: dict) -> None:
+    """Write a file so that it is there whole or not at all."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise UserError(f"{path}: cannot write here ({error.strerror})") from None
+    os.close(handle)
+    try:
+        with h5py.File(part, "w") as file:
+            for name, array in arrays.items():
+                file.create_dataset(name, data=array, compression="gzip", compression_opts=1)
+            file.attrs.update(attributes)
+        os.chmod(part, 0o644)
+        os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise

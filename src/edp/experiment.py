@@ -1,0 +1,193 @@
+"""A training run from its options to its end, as a stream of events. What becomes of the events is the caller's affair."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from edp import checkpoint, train
+from edp.algorithms import ALGORITHMS, Algorithm
+from edp.data import d4rl, tasks
+from edp.data.make import make_env
+from edp.errors import UserError, unknown
+from edp.evaluate import Episodes, evaluate
+from edp.options import option
+from edp.policies import POLICIES, PolicyConfig
+from edp.run import Run
+from edp.types import Transitions
+
+ACTING = ("online", "average")
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    steps: int = option(100_000, "training steps (the paper: 2,000,000 on locomotion)", low=1)
+    batch_size: int = option(256, "transitions in a batch", low=1)
+    seeds: int = option(1, "how many seeds to train, all in one program", low=1)
+    seed: int = option(0, "the first of the seeds", low=0)
+    epoch_steps: int = option(1000, "steps in one compiled epoch; metrics are means over it", low=1)
+
+
+@dataclass(frozen=True)
+class EvalOptions:
+    episodes: int = option(10, "episodes of each seed in an evaluation", low=1)
+    eas: int = option(10, "energy-based action selection: actions to choose from (1: off)", low=1)
+    act_with: str = option("online", "whose parameters act: online, or their slow average")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Everything that decides what a run computes."""
+
+    task: tasks.Task
+    algorithm: Algorithm
+    policy: PolicyConfig
+    training: TrainOptions
+    evaluation: EvalOptions
+    eval_every: int
+
+    def to_json(self) -> dict[str, Any]:
+        names = {type(self.algorithm): ALGORITHMS, type(self.policy): POLICIES}
+        named = {cls: name for table in names.values() for name, cls in table.items()}
+        return {
+            "task": self.task.name,
+            "algorithm": {"name": named[type(self.algorithm)], **asdict(self.algorithm)},  # pyright: ignore
+            "policy": {"name": named[type(self.policy)], **asdict(self.policy)},  # pyright: ignore
+            "training": asdict(self.training),
+            "evaluation": asdict(self.evaluation),
+            "eval_every": self.eval_every,
+        }
+
+    @classmethod
+    def from_json(cls, config: dict[str, Any], where: Path) -> "Spec":
+        try:
+            return cls(
+                tasks.get(config["task"]),
+                from_named(ALGORITHMS, "algorithm", config["algorithm"]),
+                from_named(POLICIES, "policy", config["policy"]),
+                TrainOptions(**config["training"]),
+                EvalOptions(**config["evaluation"]),
+                config["eval_every"],
+            )
+        except (KeyError, TypeError) as error:
+            raise UserError(f"{where}: not a config of this version ({error})") from None
+
+
+def from_named(table: dict[str, Any], kind: str, options: dict[str, Any]) -> Any:
+    """The dataclass that ``options["name"]`` names, with the other entries as its fields."""
+    options = {key: tuple(value) if isinstance(value, list) else value for key, value in options.items()}
+    name = options.pop("name")
+    if name not in table:
+        raise unknown(kind, name, table)
+    return table[name](**options)
+
+
+class Compiled(NamedTuple):
+    seconds: float
+
+
+class Epoch(NamedTuple):
+    step: int
+    steps_per_second: float
+    metrics: dict[str, list[float]]  # one value a seed
+
+
+class Evaluation(NamedTuple):
+    step: int
+    scores: np.ndarray  # (seeds, episodes), normalised
+    seconds: float
+
+
+def init(spec: Spec, obs_dim: int, act_dim: int, key) -> Any:
+    """One seed's training state."""
+    policy_key, algorithm_key = jax.random.split(key)
+    policy = spec.policy.build(obs_dim, act_dim, policy_key)
+    return spec.algorithm.init(policy, obs_dim, act_dim, algorithm_key)
+
+
+def run(spec: Spec, dataset: d4rl.Dataset, folder: Run) -> Iterator[Compiled | Epoch | Evaluation]:
+    """Train and evaluate; a checkpoint is written at the end."""
+    options = spec.training
+    keys = train.seed_keys(range(options.seed, options.seed + options.seeds))
+    data = train.on_devices(Transitions(*map(jnp.asarray, dataset.transitions)), train.seed_sharding(options.seeds))
+    states = train.init_states(partial(init, spec, data.obs.shape[1], data.action.shape[1]), train.epoch_keys(keys, 0))
+    evaluator = Evaluator(spec)
+
+    step = 0
+    for number in range(1, -(-options.steps // options.epoch_steps) + 1):
+        length = min(options.epoch_steps, options.steps - step)
+        arguments = (spec.algorithm.update, states, data, train.epoch_keys(keys, number))
+        if number == 1 or length != options.epoch_steps:
+            start = time.perf_counter()
+            compiled = train.epoch.lower(*arguments, steps=length, batch_size=options.batch_size).compile()
+            yield Compiled(time.perf_counter() - start)
+        start = time.perf_counter()
+        states, metrics = compiled(*arguments[1:])
+        metrics = {name: np.asarray(value).tolist() for name, value in metrics.items()}
+        step += length
+        event = Epoch(step, length / (time.perf_counter() - start), metrics)
+        folder.log_metrics(event._asdict())
+        check_finite(event)
+        yield event
+        if step == options.steps or step // spec.eval_every > (step - length) // spec.eval_every:
+            yield evaluator(states, step, folder)
+    checkpoint.save(folder.checkpoint, states)
+
+
+def check_finite(epoch: Epoch) -> None:
+    for name, values in epoch.metrics.items():
+        for seed, value in enumerate(values):
+            if not np.isfinite(value):
+                raise UserError(
+                    f"{name} became {value} before step {epoch.step} (seed number {seed}): try a smaller --lr"
+                )
+
+
+class Evaluator:
+    """Evaluates training states on the task; environments are made once."""
+
+    def __init__(self, spec: Spec, evaluation: EvalOptions | None = None):
+        self.spec, self.options = spec, evaluation or spec.evaluation
+        if self.options.act_with not in ACTING:
+            raise unknown("choice of --act-with", self.options.act_with, ACTING)
+        self.envs = [
+            [make_env(spec.task.env) for _ in range(self.options.episodes)] for _ in range(spec.training.seeds)
+        ]
+
+    def episodes(self, states: Any, seed: int) -> Episodes:
+        policies = states.policy.model if self.options.act_with == "online" else states.policy.target
+        return evaluate(policies, states.critic.model, self.envs, actions=self.options.eas, seed=seed)
+
+    def __call__(self, states: Any, step: int, folder: Run, seed: int = 0) -> Evaluation:
+        start = time.perf_counter()
+        episodes = self.episodes(states, seed)
+        event = Evaluation(step, self.spec.task.score(episodes.returns), time.perf_counter() - start)
+        training = self.spec.training
+        folder.log_evaluation(
+            {
+                "step": step,
+                "seeds": list(range(training.seed, training.seed + training.seeds)),
+                "scores": event.scores.tolist(),
+                "returns": episodes.returns.tolist(),
+                "lengths": episodes.lengths.tolist(),
+                "options": asdict(self.options) | {"first_env_seed": seed},
+            }
+        )
+        return event
+
+
+def load(folder: Run) -> tuple[Spec, Any]:
+    """A run's spec and its final training states."""
+    spec = Spec.from_json(folder.config, folder.folder / "config.json")
+    if not folder.checkpoint.exists():
+        raise UserError(f"{folder.folder}: no checkpoint in it yet")
+    dims = folder.config["obs_dim"], folder.config["act_dim"]
+    keys = train.seed_keys(range(spec.training.seeds))
+    like = jax.eval_shape(jax.vmap(partial(init, spec, *dims)), keys)
+    return spec, checkpoint.restore(folder.checkpoint, like)

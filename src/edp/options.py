@@ -1,0 +1,26 @@
+"""Options as dataclass fields: a default, a sentence of help, and the range that makes sense."""
+
+from dataclasses import field, fields
+from typing import Any
+
+from edp.errors import UserError
+
+
+def option(default: Any, help: str, low: float | None = None, high: float | None = None) -> Any:
+    return field(default=default, metadata={"help": help, "low": low, "high": high})
+
+
+def flag(name: str) -> str:
+    """The option's name on the command line."""
+    return "--" + name.replace("_", "-")
+
+
+def check(config: Any) -> Any:
+    """Refuse values outside their range; gives the config back."""
+    for entry in fields(config):
+        value, low, high = getattr(config, entry.name), entry.metadata.get("low"), entry.metadata.get("high")
+        for number in value if isinstance(value, tuple) else (value,):
+            if (low is not None and not number >= low) or (high is not None and not number <= high):
+                limits = f"at least {low}" if high is None else f"from {low} to {high}"
+                raise UserError(f"{flag(entry.name)} must be {limits}, not {number}")
+    return config

@@ -1,0 +1,34 @@
+"""The feed-forward policy of TD3: one action for each state."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from edp.networks import MLP
+from edp.options import option
+from edp.policies.base import Fit, unit_gaussian_log_prob
+
+
+class Deterministic(eqx.Module):
+    net: MLP
+
+    deterministic: ClassVar[bool] = True
+
+    def sample(self, obs: Float[Array, "n obs"], key) -> Float[Array, "n act"]:
+        del key
+        return jnp.tanh(self.net(obs))
+
+    def fit(self, obs: Float[Array, "n obs"], action: Float[Array, "n act"], key) -> Fit:
+        mean = self.sample(obs, key)
+        return Fit(jnp.mean((action - mean) ** 2, axis=-1), mean, unit_gaussian_log_prob(action, mean))
+
+
+@dataclass(frozen=True)
+class DeterministicConfig:
+    hidden: tuple[int, ...] = option((256, 256, 256), "widths of the policy's hidden layers", low=1)
+
+    def build(self, obs_dim: int, act_dim: int, key) -> Deterministic:
+        return Deterministic(MLP(obs_dim, self.hidden, act_dim, key))
