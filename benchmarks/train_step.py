@@ -14,12 +14,12 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-from flops import gemm, matmul_flops, seconds
 
 from edp import train
 from edp.algorithms import TD3BC
 from edp.policies import DeterministicConfig, DiffusionConfig
 from edp.types import Transitions
+from flops import gemm, matmul_flops, seconds
 
 OBS, ACT, BATCH, STEPS, ROUNDS = 17, 6, 256, 50, 9
 
@@ -88,7 +88,11 @@ def main() -> None:
             f"{row['share_of_gemm']:>9.0%}   {row['spread'][0]:.2f} to {row['spread'][1]:.2f}"
         )
     if args.json:
-        about = {"jax": jax.__version__, "machine": platform.machine(), "cores": len(__import__("os").sched_getaffinity(0))}
+        about = {
+            "jax": jax.__version__,
+            "machine": platform.machine(),
+            "cores": len(__import__("os").sched_getaffinity(0)),
+        }
         args.json.write_text(json.dumps({"about": about, "cases": results}, indent=2) + "\n")
 
 

@@ -66,20 +66,23 @@ class KeepActors(BaseCallback):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--env", default="edp/hopper-d4rl-v2")
-    parser.add_argument("--algorithm", default="TQC", choices=["TQC", "SAC"])
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--every", type=int, default=10_000)
     parser.add_argument("--episodes", type=int, default=10)
+    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     args.out.mkdir(parents=True)
-    model = getattr(sbx, args.algorithm)(
+    model = sbx.TQC(
         "MlpPolicy",
-        make_vec_env(args.env, n_envs=4, seed=args.seed),
-        learning_starts=10_000,
+        make_vec_env(args.env, n_envs=8, seed=args.seed),
+        learning_starts=5_000,
+        batch_size=args.batch_size,
         gradient_steps=-1,  # one for each environment step
-        policy_kwargs={"net_arch": {"pi": [256, 256], "qf": [256, 256]}},
+        top_quantiles_to_drop_per_net=5,  # the TQC paper's choice for Hopper
+        policy_kwargs={"net_arch": {"pi": [args.width] * 2, "qf": [args.width] * 2}},
         seed=args.seed,
     )
     model.learn(args.steps, callback=KeepActors(args.env, args.out, args.every, args.episodes))

@@ -1,4 +1,4 @@
-"""A training run from its options to its end, as a stream of events. What becomes of the events is the caller's affair."""
+"""A training run from its options to its end, as a stream of events that the caller shows as it likes."""
 
 import time
 from collections.abc import Iterator
@@ -111,33 +111,45 @@ def init(spec: Spec, obs_dim: int, act_dim: int, key) -> Any:
     return spec.algorithm.init(policy, obs_dim, act_dim, algorithm_key)
 
 
-def run(spec: Spec, dataset: d4rl.Dataset, folder: Run) -> Iterator[Compiled | Epoch | Evaluation]:
-    """Train and evaluate; a checkpoint is written at the end."""
-    options = spec.training
-    keys = train.seed_keys(range(options.seed, options.seed + options.seeds))
-    data = train.on_devices(Transitions(*map(jnp.asarray, dataset.transitions)), train.seed_sharding(options.seeds))
-    states = train.init_states(partial(init, spec, data.obs.shape[1], data.action.shape[1]), train.epoch_keys(keys, 0))
-    evaluator = Evaluator(spec)
+class Experiment:
+    """A spec with its data, ready to run: whatever is wrong with them is found here, before anything is written."""
 
-    step = 0
-    for number in range(1, -(-options.steps // options.epoch_steps) + 1):
-        length = min(options.epoch_steps, options.steps - step)
-        arguments = (spec.algorithm.update, states, data, train.epoch_keys(keys, number))
-        if number == 1 or length != options.epoch_steps:
+    def __init__(self, spec: Spec, dataset: d4rl.Dataset):
+        self.spec, options = spec, spec.training
+        self.evaluator = Evaluator(spec)
+        self.dims = dataset.obs.shape[1], dataset.action.shape[1]
+        if self.dims != self.evaluator.dims:
+            raise UserError(
+                f"the data has {self.dims[0]} observations and {self.dims[1]} actions, "
+                f"but {spec.task.name} has {self.evaluator.dims[0]} and {self.evaluator.dims[1]}"
+            )
+        self.keys = train.seed_keys(range(options.seed, options.seed + options.seeds))
+        self.data = train.on_devices(
+            Transitions(*map(jnp.asarray, dataset.transitions)), train.seed_sharding(options.seeds)
+        )
+        self.states = train.init_states(partial(init, spec, *self.dims), train.epoch_keys(self.keys, 0))
+
+    def run(self, folder: Run) -> Iterator[Compiled | Epoch | Evaluation]:
+        """Train and evaluate; a checkpoint is written at the end."""
+        options, step, compiled = self.spec.training, 0, None
+        for number in range(1, -(-options.steps // options.epoch_steps) + 1):
+            length = min(options.epoch_steps, options.steps - step)
+            arguments = (self.spec.algorithm.update, self.states, self.data, train.epoch_keys(self.keys, number))
+            if compiled is None or length != options.epoch_steps:
+                start = time.perf_counter()
+                compiled = train.epoch.lower(*arguments, steps=length, batch_size=options.batch_size).compile()
+                yield Compiled(time.perf_counter() - start)
             start = time.perf_counter()
-            compiled = train.epoch.lower(*arguments, steps=length, batch_size=options.batch_size).compile()
-            yield Compiled(time.perf_counter() - start)
-        start = time.perf_counter()
-        states, metrics = compiled(*arguments[1:])
-        metrics = {name: np.asarray(value).tolist() for name, value in metrics.items()}
-        step += length
-        event = Epoch(step, length / (time.perf_counter() - start), metrics)
-        folder.log_metrics(event._asdict())
-        check_finite(event)
-        yield event
-        if step == options.steps or step // spec.eval_every > (step - length) // spec.eval_every:
-            yield evaluator(states, step, folder)
-    checkpoint.save(folder.checkpoint, states)
+            self.states, metrics = compiled(*arguments[1:])
+            metrics = {name: np.asarray(value).tolist() for name, value in metrics.items()}
+            step += length
+            event = Epoch(step, length / (time.perf_counter() - start), metrics)
+            folder.log_metrics(event._asdict())
+            check_finite(event)
+            yield event
+            if step == options.steps or step // self.spec.eval_every > (step - length) // self.spec.eval_every:
+                yield self.evaluator(self.states, step, folder)
+        checkpoint.save(folder.checkpoint, self.states)
 
 
 def check_finite(epoch: Epoch) -> None:
@@ -156,9 +168,14 @@ class Evaluator:
         self.spec, self.options = spec, evaluation or spec.evaluation
         if self.options.act_with not in ACTING:
             raise unknown("choice of --act-with", self.options.act_with, ACTING)
-        self.envs = [
-            [make_env(spec.task.env) for _ in range(self.options.episodes)] for _ in range(spec.training.seeds)
-        ]
+        columns, rows = range(self.options.episodes), range(spec.training.seeds)
+        self.envs = [[make_env(spec.task.env) for _ in columns] for _ in rows]
+
+    @property
+    def dims(self) -> tuple[int, int]:
+        """The sizes of the environment's observations and actions."""
+        env = self.envs[0][0]
+        return env.observation_space.shape[0], env.action_space.shape[0]  # pyright: ignore
 
     def episodes(self, states: Any, seed: int) -> Episodes:
         policies = states.policy.model if self.options.act_with == "online" else states.policy.target

@@ -5,6 +5,10 @@ from pathlib import Path
 from edp.cli.options import Parser
 from edp.errors import UserError, unknown
 
+HELP = """\
+usage: edp data make OUT …   roll out policies and write a data set
+       edp data list         the tasks and their files"""
+
 MAKE = """Roll out behaviour policies in a Gymnasium environment and write a D4RL-format HDF5 file, or make one of the
 built-in sets (edp data make local/hopper-medium-expert)."""
 
@@ -12,9 +16,7 @@ built-in sets (edp data make local/hopper-medium-expert)."""
 def main(argv: list[str]) -> int:
     commands = {"make": make, "list": list_tasks}
     if not argv or argv[0] in ("-h", "--help"):
-        print(
-            "usage: edp data make OUT …   roll out policies and write a data set\n       edp data list         the tasks and their files"
-        )
+        print(HELP)
         return 0
     if argv[0] not in commands:
         raise unknown("command", f"data {argv[0]}", [f"data {name}" for name in commands])
@@ -77,11 +79,11 @@ def list_tasks(argv: list[str]) -> int:
     Parser("edp data list", "The tasks, and which of their files are here.").parse(argv)
 
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from edp.data import tasks
 
-    table = Table("task", "environment", "data")
+    table = Table(Column("task", no_wrap=True), Column("environment", no_wrap=True), Column("data", overflow="fold"))
     for task in tasks.TASKS.values():
         if task.local:
             places, missing = [tasks.cache_folder()], "made when first used"

@@ -6,9 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from edp.data import d4rl, tasks
 from edp.experiment import Compiled, Epoch, EvalOptions, Evaluation, Spec
@@ -54,14 +56,14 @@ def display(
         return
     console = Console()
     seeds = f"{spec.training.seeds} seed{'s' * (spec.training.seeds > 1)}"
-    config = spec.to_json()
+    algorithm, policy = (spec.to_json()[part]["name"] for part in ("algorithm", "policy"))
     console.print(
         f"data   {path} ({len(dataset.obs):,} transitions, {len(dataset.returns):,} episodes)",
         soft_wrap=True,
         highlight=False,
     )
     console.print(
-        f"train  {config['algorithm']['name']} with {config['policy']['name']} policy, {spec.training.steps:,} steps, {seeds}",
+        f"train  {algorithm} with {policy} policy, {spec.training.steps:,} steps, {seeds}",
         highlight=False,
     )
     console.print(f"run    {folder}", soft_wrap=True, highlight=False)
@@ -87,29 +89,27 @@ def score_text(scores: np.ndarray) -> str:
 
 @contextmanager
 def live(spec: Spec, console: Console) -> Iterator[Callable[[Compiled | Epoch | Evaluation], None]]:
-    columns = (
-        TextColumn("{task.fields[speed]}"),
+    """A bar with the speed and the last score, and a line of losses below it."""
+    bar = Progress(
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[score]}"),
+        TextColumn("{task.fields[speed]}  {task.fields[score]}"),
+        console=console,
     )
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("train", total=spec.training.steps, speed="compiling", score="")
-        losses = None
+    task = bar.add_task("train", total=spec.training.steps, speed="compiling", score="")
+    losses = Text("", style="dim", no_wrap=True, overflow="ellipsis")
 
-        def show(event: Compiled | Epoch | Evaluation) -> None:
-            nonlocal losses
-            if isinstance(event, Epoch):
-                bar.update(task, completed=event.step, speed=f"{event.steps_per_second:.0f} steps/s")
-                losses = losses or bar.add_task("losses", total=None, speed="", score="")
-                bar.update(losses, visible=False)
-                bar.update(task, score=(bar.tasks[0].fields["score"].split("  ")[0] + "  " + summary(event)).strip())
-            elif isinstance(event, Evaluation):
-                bar.update(task, score=f"score {score_text(event.scores)}")
-                bar.console.print(evaluation_line(event), highlight=False)
+    def show(event: Compiled | Epoch | Evaluation) -> None:
+        if isinstance(event, Epoch):
+            bar.update(task, completed=event.step, speed=f"{event.steps_per_second:.0f} steps/s")
+            losses.plain = summary(event)
+        elif isinstance(event, Evaluation):
+            bar.update(task, score=f"score {score_text(event.scores)}")
+            console.print(evaluation_line(event), highlight=False)
 
+    with Live(Group(bar, losses), console=console, refresh_per_second=4):
         yield show
 
 

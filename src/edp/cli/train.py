@@ -56,7 +56,7 @@ def train(values, algorithm, policy, training, evaluation) -> int:
     from edp.cli.display import display, find_data, result_table
     from edp.data import d4rl, tasks
     from edp.errors import UserError
-    from edp.experiment import Spec, run
+    from edp.experiment import Experiment, Spec
     from edp.run import Run
 
     if values.eval_every < 1:
@@ -66,11 +66,12 @@ def train(values, algorithm, policy, training, evaluation) -> int:
     dataset = d4rl.read(path, task.episode_limit)
     spec = Spec(task, algorithm, policy, training, evaluation, values.eval_every)
     name = f"{task.name.replace('/', '-')}_{values.algo}_{values.policy}_{time.strftime('%Y%m%d-%H%M%S')}"
-    dims = {"obs_dim": dataset.obs.shape[1], "act_dim": dataset.action.shape[1]}
+    experiment = Experiment(spec, dataset)
+    dims = dict(zip(("obs_dim", "act_dim"), experiment.dims, strict=True))
     config = spec.to_json() | dims | {"data": str(path), "command": ["edp", "train", *sys.argv[2:]], "device": device()}
     folder = Run.create(values.out or Path("runs") / name, config)
     with display(spec, dataset, path, folder.folder, values.quiet) as show:
-        for event in run(spec, dataset, folder):
+        for event in experiment.run(folder):
             show(event)
     result_table(spec, dataset, folder)
     return 0

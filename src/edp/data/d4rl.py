@@ -71,11 +71,12 @@ def load(path: Path) -> tuple[dict[str, np.ndarray], dict]:
         raise UserError(f"{path}: not an HDF5 file (D4RL's data sets end in .hdf5; is the download complete?)")
     try:
         with h5py.File(path, "r") as file:
-            missing = [key for key in REQUIRED if not isinstance(file.get(key), h5py.Dataset)]
+            entries = {key: file.get(key) for key in (*REQUIRED, *OPTIONAL)}
+            found = {key: entry for key, entry in entries.items() if isinstance(entry, h5py.Dataset)}
+            missing = [key for key in REQUIRED if key not in found]
             if missing:
                 raise UserError(f"{path}: missing {', '.join(missing)} (has: {', '.join(sorted(file)) or 'nothing'})")
-            keys = [key for key in (*REQUIRED, *OPTIONAL) if isinstance(file.get(key), h5py.Dataset)]
-            return {key: file[key][()] for key in keys}, dict(file.attrs)
+            return {key: np.asarray(entry[()]) for key, entry in found.items()}, dict(file.attrs)
     except (OSError, RuntimeError, KeyError) as error:
         raise UserError(f"{path}: damaged HDF5 file ({str(error).splitlines()[0]})") from None
 

@@ -13,6 +13,7 @@ Tables are float64 NumPy, made once; one loop (``integrate``) runs them all.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import jax
@@ -24,7 +25,7 @@ from edp.errors import UserError, unknown
 
 
 class Row(NamedTuple):
-    """One network call; a table holds the same fields as arrays over its calls."""
+    """One network call."""
 
     t: float
     base_coef: float
@@ -36,12 +37,20 @@ class Row(NamedTuple):
 
 
 class Table(NamedTuple):
-    rows: Row  # of arrays, one entry a call
+    """The rows of a sampler, column by column."""
+
+    t: np.ndarray
+    base_coef: np.ndarray
+    now_coef: np.ndarray
+    kept_coef: np.ndarray
+    noise_coef: np.ndarray
+    keep: np.ndarray
+    advance: np.ndarray
     predicts_data: bool = False  # m is x̂₀ rather than the noise
 
 
 def table(rows: list[Row], predicts_data: bool = False) -> Table:
-    return Table(Row(*(np.array(column) for column in zip(*rows, strict=True))), predicts_data)
+    return Table(*(np.array(column) for column in zip(*rows, strict=True)), predicts_data=predicts_data)
 
 
 def uniform(schedule: Schedule, calls: int) -> np.ndarray:
@@ -62,7 +71,7 @@ def ddpm(schedule: Schedule, ts: np.ndarray) -> Table:
     which is the same to the first order in the step.
     """
     rows = []
-    for t, s in zip(ts[:-1], ts[1:], strict=True):
+    for t, s in pairwise(ts):
         (alpha_t, sigma_t), (alpha_s, sigma_s) = levels(schedule, t), levels(schedule, s)
         ratio = alpha_t / alpha_s
         b = 1 - ratio**2
@@ -73,7 +82,7 @@ def ddpm(schedule: Schedule, ts: np.ndarray) -> Table:
 def ddim(schedule: Schedule, ts: np.ndarray) -> Table:
     """Deterministic DDIM (Song et al. 2021, eq. 12): x_s = alpha_s · x̂₀ + sigma_s · noise."""
     rows = []
-    for t, s in zip(ts[:-1], ts[1:], strict=True):
+    for t, s in pairwise(ts):
         (alpha_t, sigma_t), (alpha_s, sigma_s) = levels(schedule, t), levels(schedule, s)
         rows.append(Row(t, alpha_s / alpha_t, sigma_s - alpha_s / alpha_t * sigma_t))
     return table(rows)
@@ -103,13 +112,17 @@ def dpm_solver(schedule: Schedule, ts: np.ndarray, orders: tuple[int, ...]) -> T
 
 
 def dpm_solver_pp(schedule: Schedule, ts: np.ndarray) -> Table:
-    """Multistep DPM-Solver++(2M) (Lu et al. 2022b, algorithm 2), for data prediction; one call a step."""
+    """Multistep DPM-Solver++(2M) (Lu et al. 2022b, algorithm 2), for data prediction; one call a step.
+
+    The last step, much the longest in half-log-SNR, is of first order: extrapolating over it does harm.
+    """
     alpha, sigma, lam = schedule.alpha(ts), schedule.sigma(ts), schedule.half_log_snr(ts)
     rows = []
     for i, t in enumerate(ts[:-1]):
         h = lam[i + 1] - lam[i]
         gain = -alpha[i + 1] * np.expm1(-h)
-        back = 0.5 * h / (lam[i] - lam[i - 1]) if i else 0.0  # 1 / (2 r), r the ratio of the steps
+        inner = 0 < i < len(ts) - 2
+        back = 0.5 * h / (lam[i] - lam[i - 1]) if inner else 0.0  # 1 / (2 r), r the ratio of the steps
         rows.append(Row(t, sigma[i + 1] / sigma[i], gain * (1 + back), -gain * back))
     return table(rows, predicts_data=True)
 
@@ -172,10 +185,11 @@ def integrate(
 
     The estimate x̂₀ = (y - sigma · noise) / alpha is clipped to ``±clip`` here and nowhere else.
     """
-    rows = table.rows
-    consts = (schedule.alpha(rows.t), schedule.sigma(rows.t), *rows[1:5], rows.keep, rows.advance)
-    columns = tuple(jnp.asarray(c, bool if c.dtype == bool else x.dtype) for c in consts)
-    stochastic = bool(np.any(rows.noise_coef))
+    calls, stochastic = len(table.t), bool(np.any(table.noise_coef))
+    levels = schedule.alpha(table.t), schedule.sigma(table.t)
+    coefs = table.base_coef, table.now_coef, table.kept_coef, table.noise_coef
+    numbers = tuple(jnp.asarray(column, x.dtype) for column in (*levels, *coefs))
+    keys = jax.random.split(key, calls) if stochastic else jnp.zeros(calls)
 
     def call(carry, row):
         y, base, kept = carry
@@ -190,7 +204,6 @@ def integrate(
             y = y + noise_coef * jax.random.normal(key, y.shape, y.dtype)
         return (y, jnp.where(advance, y, base), jnp.where(keep, now, kept)), None
 
-    calls = len(rows.t)
-    keys = jax.random.split(key, calls) if stochastic else jnp.zeros(calls)
-    (y, _, _), _ = jax.lax.scan(call, (x, x, jnp.zeros_like(x)), (jnp.arange(calls), keys, *columns))
+    rows = (jnp.arange(calls), keys, *numbers, jnp.asarray(table.keep), jnp.asarray(table.advance))
+    (y, _, _), _ = jax.lax.scan(call, (x, x, jnp.zeros_like(x)), rows)
     return y

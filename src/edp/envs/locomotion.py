@@ -5,6 +5,7 @@ Today's compiler gives the same model files other masses and inertias, and with 
 Gymnasium's ``-v4`` environments (observation, reward, termination, reset noise) is what D4RL used.
 """
 
+# pyright: reportAttributeAccessIssue=false
 import importlib
 
 import gymnasium

@@ -26,7 +26,7 @@ class Diffusion(eqx.Module):
         """Run the sampler from pure noise (EDP eq. 3). The last step may leave [-1, 1] a little: clip."""
         start_key, chain_key = jax.random.split(key)
         table = self.sampler.table(self.schedule)
-        noise_at = self.net.at_states(obs, jnp.asarray(self.schedule.step(table.rows.t), obs.dtype))
+        noise_at = self.net.at_states(obs, jnp.asarray(self.schedule.step(table.t), obs.dtype))
         start = jax.random.normal(start_key, (obs.shape[0], self.act_dim), obs.dtype)
         return jnp.clip(integrate(table, self.schedule, noise_at, start, chain_key), -1, 1)
 
@@ -59,4 +59,5 @@ class DiffusionConfig:
     def build(self, obs_dim: int, act_dim: int, key) -> Diffusion:
         schedule = Schedule(self.schedule, self.diffusion_steps)
         sampler = Sampler(self.sampler, self.calls, self.order)
+        sampler.table(schedule)  # refuses what does not go together
         return Diffusion(NoiseNet(obs_dim, act_dim, self.hidden, key), act_dim, schedule, sampler)

@@ -1,0 +1,109 @@
+"""TD3+BC's losses against NumPy, on a batch small enough to write down."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from edp.algorithms.base import adam, descend, for_each_member, learner
+from edp.algorithms.td3bc import TD3BC, critic_loss
+from edp.policies import Fit
+from edp.types import Transitions
+
+BATCH = Transitions(
+    obs=jnp.asarray([[1.0], [2.0]]),
+    action=jnp.asarray([[0.5], [-0.5]]),
+    reward=jnp.asarray([1.0, 2.0]),
+    next_obs=jnp.asarray([[3.0], [4.0]]),
+    not_done=jnp.asarray([1.0, 0.0]),
+)
+
+
+class FakeCritic:
+    """Q1 = s + a, Q2 = s - 2a."""
+
+    def __call__(self, obs, action):
+        return jnp.stack([(obs + action)[:, 0], (obs - 2 * action)[:, 0]])
+
+    def one_of(self, obs, action, key):
+        return (obs + action)[:, 0]
+
+
+class FakePolicy:
+    def sample(self, obs, key):
+        return jnp.full((obs.shape[0], 1), 0.25) * jnp.where(jax.random.bernoulli(key), 1.0, -1.0)
+
+    def fit(self, obs, action, key):
+        return Fit(jnp.asarray([0.1, 0.3]), jnp.asarray([[0.2], [-0.6]]), jnp.zeros(2))
+
+
+def test_eq6_critic_loss():
+    target = jnp.asarray([1.0, 1.0])
+    loss, metrics = critic_loss(FakeCritic(), BATCH, target)  # pyright: ignore
+    q1, q2 = np.array([1.5, 1.5]), np.array([0.0, 3.0])
+    assert float(loss) == pytest.approx(((q1 - 1) ** 2).mean() + ((q2 - 1) ** 2).mean())
+    assert float(metrics["q_data"]) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_appendix_eq1_td_target_takes_the_smaller_q_and_stops_at_terminals(seed):
+    key = jax.random.key(seed)
+    a = 0.25 if bool(jax.random.bernoulli(key)) else -0.25
+    target = TD3BC(discount=0.9).td_target(FakePolicy(), FakeCritic(), BATCH, key)  # pyright: ignore
+    np.testing.assert_allclose(target, [1 + 0.9 * min(3 + a, 3 - 2 * a), 2.0], rtol=1e-6)
+
+
+def test_max_q_backup_takes_each_members_best_action_then_the_smaller_member():
+    target = TD3BC(discount=0.9, max_q_backup=64).td_target(FakePolicy(), FakeCritic(), BATCH, jax.random.key(0))  # pyright: ignore
+    np.testing.assert_allclose(target, [1 + 0.9 * min(3.25, 3.5), 2.0], rtol=1e-6)
+
+
+def test_eq10_policy_loss_and_lambda_normalisation():
+    loss, _ = TD3BC(alpha=2.0, loss_weight=0.5).policy_loss(FakePolicy(), FakeCritic(), BATCH, jax.random.key(0))  # pyright: ignore
+    q = np.array([1.2, 1.4])
+    assert float(loss) == pytest.approx(0.2 - 2.0 * 0.5 / np.abs(q).mean() * q.mean(), rel=1e-5)
+
+
+def test_lambda_has_no_gradient():
+    """d loss / d q = -alpha / (n · mean|q|): what it is when lambda is a constant."""
+
+    class Scaled(FakeCritic):
+        def __init__(self, scale):
+            self.scale = scale
+
+        def one_of(self, obs, action, key):
+            return self.scale * (obs + action)[:, 0]
+
+    grad = jax.grad(lambda s: TD3BC(alpha=2.0).policy_loss(FakePolicy(), Scaled(s), BATCH, jax.random.key(0))[0])(1.0)  # pyright: ignore
+    assert float(grad) == pytest.approx(-2.0, rel=1e-5)
+
+
+def test_descend_is_adam_on_clipped_gradients_and_moves_the_target():
+    start = learner(jnp.asarray([3.0, 4.0]), adam(0.1, 1.0))
+    after, metrics = descend(start, lambda x: (10 * jnp.sum(x), {"sum": x.sum()}), adam(0.1, 1.0), 0.25)
+    # Adam's first step is lr in each direction, whatever the size of the gradient.
+    np.testing.assert_allclose(after.model, [2.9, 3.9], rtol=1e-5)
+    np.testing.assert_allclose(after.target, [2.975, 3.975], rtol=1e-5)
+    np.testing.assert_allclose(after.opt[1][0].mu, 0.1 * np.full(2, 1 / np.sqrt(2)), rtol=1e-5)
+    assert float(metrics["sum"]) == 7.0
+
+
+def test_each_member_of_an_ensemble_has_its_own_norm():
+    optimiser = for_each_member(adam(0.1, 1.0))
+    start = learner(jnp.zeros((2, 2)), optimiser)
+    grads = jnp.asarray([[0.3, 0.4], [30.0, 40.0]])
+    after, _ = descend(start, lambda x: (jnp.sum(grads * x), {}), optimiser, 0.0)
+    np.testing.assert_allclose(after.opt[1][0].mu, 0.1 * np.array([[0.3, 0.4], [0.6, 0.8]]), rtol=1e-5)
+
+
+def test_the_target_policy_waits_and_then_moves_every_few_steps():
+    from edp.policies import DeterministicConfig
+
+    algorithm = TD3BC(policy_target_every=2, policy_target_after=3, critic_hidden=(8,))
+    init = jax.jit(lambda key: algorithm.init(DeterministicConfig((8,)).build(1, 1, key), 1, 1, key))
+    state, update, moved = init(jax.random.key(0)), jax.jit(algorithm.update), []
+    for i in range(8):
+        before = jax.tree.leaves(state.policy.target)[0]
+        state, _ = update(state, BATCH, jax.random.key(i))
+        moved.append(bool(jnp.any(before != jax.tree.leaves(state.policy.target)[0])))
+    assert moved == [False, False, False, True, False, True, False, True]

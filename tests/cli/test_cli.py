@@ -1,0 +1,188 @@
+"""The command line as a user meets it: what it prints, what it leaves behind, and how it fails."""
+
+import json
+import subprocess
+import sys
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+from edp.cli import main
+
+TINY = ["--steps", "30", "--epoch-steps", "10", "--eval-every", "20", "--episodes", "2", "--calls", "3", "--eas", "2"]
+
+
+@pytest.fixture(scope="module")
+def hopper_file(tmp_path_factory):
+    rng, n = np.random.default_rng(0), 200
+    path = tmp_path_factory.mktemp("data") / "tiny.hdf5"
+    with h5py.File(path, "w") as file:
+        file["observations"] = rng.standard_normal((n, 11)).astype(np.float32)
+        file["next_observations"] = rng.standard_normal((n, 11)).astype(np.float32)
+        file["actions"] = rng.uniform(-1, 1, (n, 3)).astype(np.float32)
+        file["rewards"], file["terminals"] = rng.standard_normal(n), rng.random(n) < 0.02
+        file["timeouts"] = np.zeros(n, bool)
+    return path
+
+
+@pytest.fixture(scope="module")
+def run_folder(hopper_file, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "r"
+    code = main(
+        [
+            "train",
+            "hopper-medium-v2",
+            "--data",
+            str(hopper_file),
+            "--out",
+            str(folder),
+            "--seeds",
+            "2",
+            "--seed",
+            "7",
+            *TINY,
+        ]
+    )
+    assert code == 0
+    return folder
+
+
+def fails(capsys, *argv):
+    """The one line that a wrong command prints."""
+    assert main([str(word) for word in argv]) == 2
+    captured = capsys.readouterr()
+    lines = captured.err.splitlines()
+    assert len(lines) == 1, captured.err
+    return lines[0]
+
+
+def test_a_run_directory_holds_config_metrics_evaluations_and_checkpoint(run_folder, hopper_file):
+    config = json.loads((run_folder / "config.json").read_text())
+    assert config["task"] == "hopper-medium-v2"
+    assert config["algorithm"]["name"] == "td3bc"
+    assert config["policy"]["calls"] == 3
+    assert config["data"] == str(hopper_file)
+    metrics = [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in metrics] == [10, 20, 30]
+    assert all(len(values) == 2 for row in metrics for values in row["metrics"].values())
+    evaluations = [json.loads(line) for line in (run_folder / "evaluations.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in evaluations][:2] == [20, 30]
+    assert np.shape(evaluations[0]["returns"]) == (2, 2)
+    assert evaluations[0]["seeds"] == [7, 8]
+
+
+def test_eval_gives_the_score_of_the_last_evaluation_again(run_folder, capsys):
+    before = json.loads((run_folder / "evaluations.jsonl").read_text().splitlines()[1])
+    assert main(["eval", str(run_folder), "--episodes", "2", "--eas", "2"]) == 0
+    assert "hopper-medium-v2" in capsys.readouterr().out
+    after = json.loads((run_folder / "evaluations.jsonl").read_text().splitlines()[-1])
+    np.testing.assert_allclose(after["returns"], before["returns"], rtol=1e-4)
+
+
+def test_quiet_prints_the_result_only(hopper_file, tmp_path, capsys):
+    words = [
+        "train",
+        "hopper-medium-v2",
+        "--data",
+        hopper_file,
+        "--out",
+        tmp_path / "q",
+        "--quiet",
+        "--policy",
+        "deterministic",
+    ]
+    tiny = [word for pair in zip(TINY[::2], TINY[1::2], strict=True) if pair[0] != "--calls" for word in pair]
+    assert main([str(word) for word in words] + tiny) == 0
+    out = capsys.readouterr().out
+    assert "td3bc + deterministic" in out
+    assert "compiled" not in out
+
+
+def test_wrong_names_get_the_nearest_one(capsys, hopper_file):
+    assert "did you mean 'train'" in fails(capsys, "trian")
+    assert "did you mean 'hopper-medium-v2'" in fails(capsys, "train", "hopper-medum-v2")
+    assert "did you mean 'td3bc'" in fails(capsys, "train", "hopper-medium-v2", "--algo", "td3bs")
+    assert "did you mean 'diffusion'" in fails(capsys, "train", "hopper-medium-v2", "--policy", "difusion")
+    assert "did you mean '--steps'" in fails(capsys, "train", "hopper-medium-v2", "--stps", "3")
+    assert "did you mean 'cosine'" in fails(
+        capsys, "train", "hopper-medium-v2", "--data", hopper_file, "--schedule", "cosin"
+    )
+    assert "did you mean 'data make'" in fails(capsys, "data", "mak")
+    assert "did you mean 'average'" in fails(
+        capsys, "train", "hopper-medium-v2", "--data", hopper_file, "--act-with", "averge"
+    )
+
+
+def test_wrong_values_say_what_is_wrong(capsys, hopper_file, tmp_path):
+    assert "--steps must be at least 1, not 0" in fails(capsys, "train", "hopper-medium-v2", "--steps", "0")
+    assert "--discount must be from 0.0 to 1.0, not 1.5" in fails(
+        capsys, "train", "hopper-medium-v2", "--discount", "1.5"
+    )
+    assert "--lr must be at least 0.0, not nan" in fails(capsys, "train", "hopper-medium-v2", "--lr", "nan")
+    assert "invalid int value: 'many'" in fails(capsys, "train", "hopper-medium-v2", "--steps", "many")
+    assert "required: TASK" in fails(capsys, "train")
+    assert "at most one call a step" in fails(
+        capsys, "train", "hopper-medium-v2", "--data", hopper_file, "--sampler", "ddpm", "--diffusion-steps", "5"
+    )
+
+
+def test_wrong_files_leave_nothing_behind(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "none.hdf5: no such file" in fails(capsys, "train", "hopper-medium-v2", "--data", "none.hdf5")
+    assert "not a run directory" in fails(capsys, "eval", tmp_path)
+    assert "needs --env ID" in fails(capsys, "data", "make", "new.hdf5")
+    assert "no such policy file" in fails(
+        capsys, "data", "make", "new.hdf5", "--env", "Hopper-v4", "--policy", "none.npz"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_data_set_that_does_not_fit_the_task_is_refused(capsys, hopper_file, tmp_path):
+    line = fails(capsys, "train", "walker2d-medium-v2", "--data", hopper_file, "--out", tmp_path / "r")
+    assert "11 observations and 3 actions" in line
+    assert "17 and 6" in line
+    assert not (tmp_path / "r").exists()
+
+
+def test_an_existing_run_is_not_overwritten(run_folder, capsys, hopper_file):
+    before = (run_folder / "config.json").read_bytes()
+    assert "already there" in fails(capsys, "train", "hopper-medium-v2", "--data", hopper_file, "--out", run_folder)
+    assert (run_folder / "config.json").read_bytes() == before
+
+
+def test_damaged_runs_are_refused(capsys, tmp_path):
+    (tmp_path / "config.json").write_text("{")
+    assert "damaged" in fails(capsys, "eval", tmp_path)
+    (tmp_path / "config.json").write_text('{"schema": 99}')
+    assert "schema 99" in fails(capsys, "eval", tmp_path)
+    (tmp_path / "config.json").write_text('{"schema": 1}')
+    assert "not a config of this version" in fails(capsys, "eval", tmp_path)
+
+
+def test_help_and_import_are_quick():
+    for words in (["-c", "import edp"], ["-m", "edp", "--help"]):
+        program = [sys.executable, "-X", "importtime", *words]
+        start = time.process_time()
+        done = subprocess.run(program, capture_output=True, text=True)
+        assert time.process_time() - start < 1
+        assert done.returncode == 0
+        loaded = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
+        assert not loaded & {"jax", "numpy", "mujoco", "gymnasium", "h5py", "rich"}
+
+
+@pytest.mark.parametrize("command", [["train"], ["eval"], ["data"], ["data", "make"], ["data", "list"]])
+def test_every_command_has_help(command, capsys):
+    try:
+        assert main([*command, "--help"]) == 0
+    except SystemExit as stop:
+        assert stop.code == 0
+    assert "usage: edp " + " ".join(command) in capsys.readouterr().out
+
+
+def test_data_list_shows_every_task(capsys):
+    assert main(["data", "list"]) == 0
+    out = capsys.readouterr().out
+    assert "halfcheetah-medium-replay-v2" in out
+    assert "local/hopper-medium-expert" in out

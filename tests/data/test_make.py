@@ -1,0 +1,92 @@
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+from edp.data import behaviours, d4rl, tasks
+from edp.data.behaviours import SquashedGaussian
+from edp.data.make import Behaviour, make
+from edp.errors import UserError
+
+
+def actor(seed=0, obs=11, act=3, width=8):
+    rng = np.random.default_rng(seed)
+    shapes = {"w0": (obs, width), "w1": (width, width), "w_mu": (width, act), "w_ls": (width, act)}
+    weights = {name: rng.standard_normal(shape) * 0.1 for name, shape in shapes.items()}
+    biases = {name.replace("w", "b"): np.zeros(shape[1]) for name, shape in shapes.items()}
+    return SquashedGaussian(weights | biases)
+
+
+def make_set(path, seed=0, count=300):
+    make(path, "edp/hopper-d4rl-v2", [Behaviour("one", actor(0), 2.0), Behaviour("two", actor(1), 1.0)], count, seed)
+    return path
+
+
+def test_a_made_set_has_exactly_the_rows_asked_for_and_reads_back(tmp_path):
+    path = make_set(tmp_path / "a.hdf5")
+    data = d4rl.read(path)
+    assert data.obs.shape == (300, 11)
+    assert data.action.shape == (300, 3)
+    with h5py.File(path) as file:
+        ends = file["terminals"][:] | file["timeouts"][:]
+        obs, next_obs = file["observations"][:], file["next_observations"][:]
+        made = json.loads(file.attrs["behaviours"])
+        assert {"mujoco_version", "gymnasium_version", "edp_version", "seed", "env"} <= set(file.attrs)
+    assert [entry["transitions"] for entry in made] == [200, 100]
+    assert ends[199] and ends[299]
+    inside = ~ends[:-1]
+    np.testing.assert_array_equal(next_obs[:-1][inside], obs[1:][inside])
+    assert (next_obs[:-1][~inside] != obs[1:][~inside]).any(axis=1).all()
+
+
+def test_the_same_seed_makes_the_same_set_and_another_seed_another(tmp_path):
+    one, same, other = (d4rl.read(make_set(tmp_path / f"{i}.hdf5", seed)) for i, seed in enumerate((0, 0, 1)))
+    np.testing.assert_array_equal(one.action, same.action)
+    assert not np.array_equal(one.action, other.action)
+
+
+def test_a_policy_of_the_wrong_size_is_refused_and_nothing_is_left(tmp_path):
+    with pytest.raises(UserError, match="maps 17 observations to 6 actions"):
+        make(tmp_path / "a.hdf5", "edp/hopper-d4rl-v2", [Behaviour("walker", actor(obs=17, act=6))], 100, 0)
+    with pytest.raises(UserError, match="environment 'edp/hoper-d4rl-v2'"):
+        make(tmp_path / "a.hdf5", "edp/hoper-d4rl-v2", [Behaviour("one", actor())], 100, 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_policy_files_are_refused(tmp_path):
+    with pytest.raises(UserError, match="no such policy file"):
+        behaviours.load(tmp_path / "none.npz")
+    (tmp_path / "text.npz").write_text("hello")
+    with pytest.raises(UserError, match="not a policy file"):
+        behaviours.load(tmp_path / "text.npz")
+    np.savez(tmp_path / "other.npz", w0=np.zeros(3))
+    with pytest.raises(UserError, match="missing b0, w1"):
+        behaviours.load(tmp_path / "other.npz")
+    np.savez(tmp_path / "pickle.npz", **{name: np.array([{}], object) for name in behaviours.ARRAYS})
+    with pytest.raises(UserError, match="not a policy file"):
+        behaviours.load(tmp_path / "pickle.npz")
+
+
+@pytest.mark.parametrize("name", [name for name, task in tasks.TASKS.items() if task.local])
+def test_the_built_in_behaviours_are_small_and_fit_their_environment(name):
+    for actor_name, _ in tasks.get(name).behaviours:
+        assert (behaviours.BUILT_IN / f"{actor_name}.npz").stat().st_size <= 300_000
+        policy = behaviours.built_in(actor_name)
+        assert (policy.obs_dim, policy.act_dim) == (11, 3)
+
+
+def test_tasks_know_d4rls_scores_and_file_names():
+    hopper = tasks.get("hopper-medium-replay-v2")
+    assert hopper.score(np.array([-20.272305, 3234.3])) == pytest.approx([0, 100])
+    assert hopper.file == "hopper_medium_replay-v2.hdf5"
+    with pytest.raises(UserError, match="did you mean 'hopper-medium-v2'"):
+        tasks.get("hoper-medium-v2")
+
+
+def test_missing_files_say_where_they_were_looked_for(monkeypatch, tmp_path):
+    monkeypatch.setenv("EDP_DATA", str(tmp_path))
+    with pytest.raises(UserError, match=str(tmp_path)):
+        tasks.find(tasks.get("walker2d-medium-v2"))
+    (tmp_path / "walker2d_medium-v2.hdf5").touch()
+    assert tasks.find(tasks.get("walker2d-medium-v2")) == tmp_path / "walker2d_medium-v2.hdf5"

@@ -1,0 +1,69 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from edp.diffusion import Sampler, Schedule
+from edp.policies import Diffusion
+
+
+class PerfectNoise(eqx.Module):
+    """Knows the one action that all data has, and so the noise in any corruption of it."""
+
+    action: jax.Array
+    schedule: Schedule = eqx.field(static=True)
+
+    def __call__(self, obs, corrupted, k):
+        alpha_bar = jnp.asarray(self.schedule.alpha_bars, jnp.float32)[k.astype(int)][:, None]
+        return (corrupted - jnp.sqrt(alpha_bar) * self.action[None]) / jnp.sqrt(1 - alpha_bar)
+
+    def at_states(self, obs, ks):
+        alpha = jnp.asarray(self.schedule.alpha((np.asarray(ks) + 1) / self.schedule.steps), jnp.float32)
+        return lambda y, i: (y - alpha[i] * self.action[None]) / jnp.sqrt(1 - alpha[i] ** 2)
+
+
+@pytest.mark.parametrize("name", ["linear", "cosine", "vp"])
+def test_eq9_action_approximation_is_exact_for_a_perfect_predictor(name):
+    action = jnp.asarray([0.8, -0.3, 0.05])
+    schedule = Schedule(name, 100)
+    policy = Diffusion(PerfectNoise(action, schedule), 3, schedule, Sampler())  # pyright: ignore
+    data = jnp.tile(action[None], (500, 1))
+    fit = policy.fit(jnp.zeros((500, 4)), data, jax.random.key(0))
+    # At the noisiest steps alpha is as small as 1e-4, so float32 rounding is magnified as much.
+    np.testing.assert_allclose(np.median(np.abs(fit.action - data)), 0, atol=1e-5)
+    np.testing.assert_allclose(fit.action, data, atol=5e-3)
+    np.testing.assert_allclose(fit.bc, 0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "sampler", [Sampler("dpm", 15), Sampler("dpm++", 10), Sampler("ddim", 20), Sampler("ddpm", 100)]
+)
+def test_a_perfect_predictor_samples_the_data(sampler):
+    action, schedule = jnp.asarray([0.8, -0.3]), Schedule("linear", 1000)
+    policy = Diffusion(PerfectNoise(action, schedule), 2, schedule, sampler)  # pyright: ignore
+    samples = policy.sample(jnp.zeros((200, 4)), jax.random.key(0))
+    # DPM-Solver stops at t = 0.001, where sigma is 0.01; the others end on clean data.
+    np.testing.assert_allclose(samples, np.tile(action, (200, 1)), atol=0.04)
+
+
+class Zero(eqx.Module):
+    def __call__(self, obs, corrupted, k):
+        return jnp.zeros_like(corrupted)
+
+
+def test_eq5_and_eq13_by_hand():
+    """With a predictor that says zero: bc = mean noise², â = clip(a^k / alpha), log p = log N(a; â, I)."""
+    schedule, key = Schedule("vp", 5), jax.random.key(3)
+    policy = Diffusion(Zero(), 2, schedule, Sampler())  # pyright: ignore
+    action = np.array([[0.5, -0.5], [0.1, 0.9]], np.float32)
+    fit = policy.fit(jnp.zeros((2, 3)), jnp.asarray(action), key)
+    step_key, noise_key = jax.random.split(key)
+    k = np.asarray(jax.random.randint(step_key, (2,), 0, 5))
+    noise = np.asarray(jax.random.normal(noise_key, (2, 2)))
+    bar = schedule.alpha_bars[k][:, None]
+    approximate = np.clip((np.sqrt(bar) * action + np.sqrt(1 - bar) * noise) / np.sqrt(bar), -1, 1)
+    np.testing.assert_allclose(fit.bc, (noise**2).mean(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(fit.action, approximate, rtol=1e-4)
+    expected = -0.5 * ((action - approximate) ** 2).sum(axis=1) - np.log(2 * np.pi)
+    np.testing.assert_allclose(fit.log_prob, expected, rtol=1e-4)
