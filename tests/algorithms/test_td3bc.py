@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from edp.algorithms.actor_critic import critic_loss
 from edp.algorithms.base import adam, descend, for_each_member, learner
-from edp.algorithms.td3bc import TD3BC, critic_loss
+from edp.algorithms.td3bc import TD3BC
 from edp.policies import Fit
 from edp.types import Transitions
 

@@ -1,8 +1,9 @@
 """Offline RL algorithms by name: each is a frozen dataclass of hyper-parameters with ``init`` and ``update``."""
 
 from edp.algorithms.base import Algorithm, Learner, Metrics
+from edp.algorithms.iql import IQL
 from edp.algorithms.td3bc import TD3BC
 
-ALGORITHMS = {"td3bc": TD3BC}
+ALGORITHMS = {"td3bc": TD3BC, "iql": IQL}
 
-__all__ = ["ALGORITHMS", "TD3BC", "Algorithm", "Learner", "Metrics"]
+__all__ = ["ALGORITHMS", "IQL", "TD3BC", "Algorithm", "Learner", "Metrics"]
