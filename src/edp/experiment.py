@@ -15,10 +15,11 @@ from edp import checkpoint, train
 from edp.algorithms import ALGORITHMS, Algorithm
 from edp.data import d4rl, tasks
 from edp.data.make import make_env
+from edp.diffusion import Sampler
 from edp.errors import UserError, unknown
 from edp.evaluate import Episodes, evaluate
 from edp.options import option
-from edp.policies import POLICIES, PolicyConfig
+from edp.policies import POLICIES, DiffusionConfig, PolicyConfig
 from edp.run import Run
 from edp.types import Transitions
 
@@ -39,6 +40,8 @@ class EvalOptions:
     episodes: int = option(10, "episodes of each seed in an evaluation", low=1)
     eas: int = option(10, "energy-based action selection: actions to choose from (1: off)", low=1)
     act_with: str = option("online", "whose parameters act: online, or their slow average")
+    act_sampler: str = option("", "sampler of a diffusion policy when it acts (default: as in training)")
+    act_calls: int = option(15, "network calls of --act-sampler", low=1)
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,9 @@ class Evaluator:
         self.spec, self.options = spec, evaluation or spec.evaluation
         if self.options.act_with not in ACTING:
             raise unknown("choice of --act-with", self.options.act_with, ACTING)
+        self.sampler = Sampler(self.options.act_sampler, self.options.act_calls) if self.options.act_sampler else None
+        if self.sampler and not isinstance(spec.policy, DiffusionConfig):
+            raise UserError("--act-sampler is for diffusion policies only")
         columns, rows = range(self.options.episodes), range(spec.training.seeds)
         self.envs = [[make_env(spec.task.env) for _ in columns] for _ in rows]
 
@@ -179,6 +185,8 @@ class Evaluator:
 
     def episodes(self, states: Any, seed: int) -> Episodes:
         policies = states.policy.model if self.options.act_with == "online" else states.policy.target
+        if self.sampler:
+            policies = policies.with_sampler(self.sampler)
         return evaluate(policies, states.critic.model, self.envs, actions=self.options.eas, seed=seed)
 
     def __call__(self, states: Any, step: int, folder: Run, seed: int = 0) -> Evaluation:

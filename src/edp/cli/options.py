@@ -34,12 +34,12 @@ class Parser(argparse.ArgumentParser):
         for entry in fields(cls):
             default = None if entry.default is MISSING else entry.default
             shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
-            text = f"{entry.metadata['help']} (default: {shown})".replace("%", "%%")
+            text = entry.metadata["help"] if shown == "" else f"{entry.metadata['help']} (default: {shown})"
             group.add_argument(
                 flag(entry.name),
                 dest=entry.name,
                 default=default,
-                help=text,
+                help=text.replace("%", "%%"),
                 metavar="…",
                 **converter(hints[entry.name]),
             )

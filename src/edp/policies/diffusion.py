@@ -30,6 +30,11 @@ class Diffusion(eqx.Module):
         start = jax.random.normal(start_key, (obs.shape[0], self.act_dim), obs.dtype)
         return jnp.clip(integrate(table, self.schedule, noise_at, start, chain_key), -1, 1)
 
+    def with_sampler(self, sampler: Sampler) -> "Diffusion":
+        """The same policy, sampled in another way."""
+        sampler.table(self.schedule)  # refuses what does not go together
+        return Diffusion(self.net, self.act_dim, self.schedule, sampler)
+
     def fit(self, obs: Float[Array, "n obs"], action: Float[Array, "n act"], key) -> Fit:
         """Corrupt the data's actions, predict the noise once, and take everything from that one call."""
         step_key, noise_key = jax.random.split(key)
