@@ -7,6 +7,7 @@ At walker2d's shapes (17 observations, 6 actions), batch 256. Only matmul FLOPs 
 
 import argparse
 import json
+import os
 import platform
 import statistics
 from functools import partial
@@ -91,8 +92,9 @@ def main() -> None:
         about = {
             "jax": jax.__version__,
             "machine": platform.machine(),
-            "cores": len(__import__("os").sched_getaffinity(0)),
+            "cores": len(os.sched_getaffinity(0)),
         }
+        args.json.parent.mkdir(parents=True, exist_ok=True)
         args.json.write_text(json.dumps({"about": about, "cases": results}, indent=2) + "\n")
 
 

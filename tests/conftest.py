@@ -1,6 +1,9 @@
 import os
 from pathlib import Path
 
+# Tests compile many small programs and run each for a moment: spend little time on making them fast.
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()
+
 import jax
 import numpy as np
 import pytest

@@ -6,7 +6,7 @@ import numpy as np
 from edp import train
 from test_contract import make_data, setup
 
-chosen, init = setup("td3bc", "diffusion")
+update, init = setup("td3bc", "diffusion")
 data = make_data()
 
 
@@ -14,12 +14,12 @@ def run(seeds: range):
     keys = train.seed_keys(seeds)
     placed = train.on_devices(data, train.seed_sharding(len(seeds)))
     states = train.init_states(init, keys)
-    return train.epoch(chosen.update, states, placed, train.epoch_keys(keys, 1), steps=3, batch_size=16)[0]
+    return train.epoch(update, states, placed, train.epoch_keys(keys, 1), steps=3, batch_size=16)[0]
 
 
 assert jax.device_count() == 4
 alone = jax.tree.leaves(run(range(1)))
-for seeds, devices in ((4, 4), (6, 3), (5, 1)):
+for seeds, devices in ((4, 4), (6, 3)):
     together = jax.tree.leaves(run(range(seeds)))
     for one, many in zip(alone, together, strict=True):
         assert len(many.sharding.device_set) == devices, many.sharding

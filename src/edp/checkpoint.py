@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
-from edp.errors import UserError
+from edp.errors import UserError, first_line
 
 
 def by_name(tree: Any) -> dict[str, Any]:
@@ -29,7 +29,5 @@ def restore(folder: Path, like: Any) -> Any:
         with ocp.StandardCheckpointer() as checkpointer:
             arrays = checkpointer.restore(folder.absolute(), wanted)
     except (OSError, ValueError, KeyError) as error:
-        raise UserError(
-            f"{folder}: cannot be read as a checkpoint of this run ({str(error).splitlines()[0]})"
-        ) from None
+        raise UserError(f"{folder}: cannot be read as a checkpoint of this run ({first_line(error)})") from None
     return jax.tree.unflatten(jax.tree.structure(like), [arrays[name] for name in wanted])

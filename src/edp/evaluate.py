@@ -22,11 +22,11 @@ class Episodes(NamedTuple):
 
 
 def select_by_energy(
-    policy: Policy, critic: Critic, obs: Float[Array, "n obs"], key, actions: int
+    policy: Policy, critic: Critic | None, obs: Float[Array, "n obs"], key, actions: int
 ) -> Float[Array, "n act"]:
     """EAS (EDP algorithm 2): of several sampled actions, one is drawn with probability proportional to exp(min Q)."""
     sample_key, choice_key = jax.random.split(key)
-    if actions == 1 or policy.deterministic:
+    if actions == 1 or policy.deterministic or critic is None:
         return policy.sample(obs, sample_key)
     candidates = jax.vmap(policy.sample, (None, 0))(obs, jax.random.split(sample_key, actions))
     energy = jax.vmap(critic, (None, 0))(obs, candidates).min(axis=1)

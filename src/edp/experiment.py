@@ -18,7 +18,7 @@ from edp.data.make import make_env
 from edp.diffusion import Sampler
 from edp.errors import UserError, unknown
 from edp.evaluate import Episodes, evaluate
-from edp.options import option
+from edp.options import check, option
 from edp.policies import POLICIES, DiffusionConfig, PolicyConfig
 from edp.run import Run
 from edp.types import Transitions
@@ -30,16 +30,17 @@ ACTING = ("online", "average")
 class TrainOptions:
     steps: int = option(100_000, "training steps (the paper: 2,000,000 on locomotion)", low=1)
     batch_size: int = option(256, "transitions in a batch", low=1)
-    seeds: int = option(1, "how many seeds to train, all in one program", low=1)
-    seed: int = option(0, "the first of the seeds", low=0)
+    seeds: int = option(1, "how many seeds to train, all in one program", low=1, high=10_000)
+    seed: int = option(0, "the first of the seeds", low=0, high=2**31 - 10_001)
     epoch_steps: int = option(1000, "steps in one compiled epoch; metrics are means over it", low=1)
 
 
 @dataclass(frozen=True)
 class EvalOptions:
-    episodes: int = option(10, "episodes of each seed in an evaluation", low=1)
+    episodes: int = option(10, "episodes of each seed in an evaluation", low=1, high=10_000)
     eas: int = option(10, "energy-based action selection: actions to choose from (1: off)", low=1)
-    act_with: str = option("online", "whose parameters act: online, or their slow average")
+    env_seed: int = option(0, "the seed of the first episode's start", low=0, high=2**31 - 10_001)
+    act_with: str = option("average", "which parameters act: online, or their slow average (targets)")
     act_sampler: str = option("", "sampler of a diffusion policy when it acts (default: as in training)")
     act_calls: int = option(15, "network calls of --act-sampler", low=1)
 
@@ -74,11 +75,11 @@ class Spec:
                 tasks.get(config["task"]),
                 from_named(ALGORITHMS, "algorithm", config["algorithm"]),
                 from_named(POLICIES, "policy", config["policy"]),
-                TrainOptions(**config["training"]),
-                EvalOptions(**config["evaluation"]),
+                check(TrainOptions(**config["training"])),
+                check(EvalOptions(**config["evaluation"])),
                 config["eval_every"],
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{where}: not a config of this version ({error})") from None
 
 
@@ -88,7 +89,7 @@ def from_named(table: dict[str, Any], kind: str, options: dict[str, Any]) -> Any
     name = options.pop("name")
     if name not in table:
         raise unknown(kind, name, table)
-    return table[name](**options)
+    return check(table[name](**options))
 
 
 class Compiled(NamedTuple):
@@ -147,8 +148,8 @@ class Experiment:
             metrics = {name: np.asarray(value).tolist() for name, value in metrics.items()}
             step += length
             event = Epoch(step, length / (time.perf_counter() - start), metrics)
-            folder.log_metrics(event._asdict())
             check_finite(event)
+            folder.log_metrics(event._asdict())
             yield event
             if step == options.steps or step // self.spec.eval_every > (step - length) // self.spec.eval_every:
                 yield self.evaluator(self.states, step, folder)
@@ -172,8 +173,10 @@ class Evaluator:
         if self.options.act_with not in ACTING:
             raise unknown("choice of --act-with", self.options.act_with, ACTING)
         self.sampler = Sampler(self.options.act_sampler, self.options.act_calls) if self.options.act_sampler else None
-        if self.sampler and not isinstance(spec.policy, DiffusionConfig):
-            raise UserError("--act-sampler is for diffusion policies only")
+        if self.sampler:
+            if not isinstance(spec.policy, DiffusionConfig):
+                raise UserError("--act-sampler is for diffusion policies only")
+            self.sampler.table(spec.policy.noise_schedule)  # refuses what does not go together
         columns, rows = range(self.options.episodes), range(spec.training.seeds)
         self.envs = [[make_env(spec.task.env) for _ in columns] for _ in rows]
 
@@ -183,15 +186,17 @@ class Evaluator:
         env = self.envs[0][0]
         return env.observation_space.shape[0], env.action_space.shape[0]  # pyright: ignore
 
-    def episodes(self, states: Any, seed: int) -> Episodes:
-        policies = states.policy.model if self.options.act_with == "online" else states.policy.target
+    def episodes(self, states: Any) -> Episodes:
+        average = self.options.act_with == "average"
+        learners = states.policy, states.critic
+        policies, critics = (part and (part.target if average else part.model) for part in learners)
         if self.sampler:
             policies = policies.with_sampler(self.sampler)
-        return evaluate(policies, states.critic.model, self.envs, actions=self.options.eas, seed=seed)
+        return evaluate(policies, critics, self.envs, actions=self.options.eas, seed=self.options.env_seed)
 
-    def __call__(self, states: Any, step: int, folder: Run, seed: int = 0) -> Evaluation:
+    def __call__(self, states: Any, step: int, folder: Run) -> Evaluation:
         start = time.perf_counter()
-        episodes = self.episodes(states, seed)
+        episodes = self.episodes(states)
         event = Evaluation(step, self.spec.task.score(episodes.returns), time.perf_counter() - start)
         training = self.spec.training
         folder.log_evaluation(
@@ -201,7 +206,7 @@ class Evaluator:
                 "scores": event.scores.tolist(),
                 "returns": episodes.returns.tolist(),
                 "lengths": episodes.lengths.tolist(),
-                "options": asdict(self.options) | {"first_env_seed": seed},
+                "options": asdict(self.options),
             }
         )
         return event
@@ -212,7 +217,7 @@ def load(folder: Run) -> tuple[Spec, Any]:
     spec = Spec.from_json(folder.config, folder.folder / "config.json")
     if not folder.checkpoint.exists():
         raise UserError(f"{folder.folder}: no checkpoint in it yet")
-    dims = folder.config["obs_dim"], folder.config["act_dim"]
+    dims = Evaluator(spec).dims
     keys = train.seed_keys(range(spec.training.seeds))
     like = jax.eval_shape(jax.vmap(partial(init, spec, *dims)), keys)
     return spec, checkpoint.restore(folder.checkpoint, like)

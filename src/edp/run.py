@@ -22,8 +22,7 @@ class Run:
 
     @classmethod
     def create(cls, folder: Path, config: dict[str, Any]) -> "Run":
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise UserError(f"{folder}: already there; choose another --out, or remove it")
+        cls.check_free(folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             about = {
@@ -35,6 +34,11 @@ class Run:
         except OSError as error:
             raise UserError(f"{folder}: cannot write here ({error.strerror})") from None
         return cls(folder)
+
+    @staticmethod
+    def check_free(folder: Path) -> None:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UserError(f"{folder}: already there; choose another --out, or remove it")
 
     @classmethod
     def open(cls, folder: Path) -> "Run":
@@ -70,14 +74,17 @@ class Run:
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def _append(self, name: str, row: dict[str, Any]) -> None:
-        with open(self.folder / name, "a") as file:
-            file.write(json.dumps(row) + "\n")
+        try:
+            with open(self.folder / name, "a") as file:
+                file.write(json.dumps(row) + "\n")
+        except OSError as error:
+            raise UserError(f"{self.folder / name}: cannot write ({error.strerror})") from None
 
 
 def write_json(path: Path, content: Any) -> None:
     """Write the file whole or not at all."""
+    text = json.dumps(content, indent=2) + "\n"
     with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        json.dump(content, file, indent=2)
-        file.write("\n")
+        file.write(text)
     os.chmod(file.name, 0o644)
     os.replace(file.name, path)

@@ -93,6 +93,8 @@ def nan_at(shape, *index):
         (arrays(rewards=np.zeros((10, 1))), "rewards has shape"),
         (arrays(rewards=np.array([b"x"] * 10)), "rewards holds"),
         (arrays(n=0), "no transitions"),
+        (arrays(n=1), "no transition in it has a known next state"),
+        (arrays(rewards=np.full(10, 1e39)), "10 NaN or Inf in rewards"),
         (arrays(next_observations=np.zeros((10, 3))), "differ in width"),
     ],
 )
@@ -116,6 +118,14 @@ def test_missing_foreign_and_truncated_files(tmp_path):
     (tmp_path / "cut.hdf5").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(UserError, match="damaged HDF5 file"):
         d4rl.read(tmp_path / "cut.hdf5")
+
+
+def test_attributes_of_other_origin_are_ignored(tmp_path):
+    for content in ("not json", "[1]", '[{"name": "x"}]'):
+        path = write(tmp_path / "a.hdf5", arrays())
+        with h5py.File(path, "r+") as file:
+            file.attrs["behaviours"] = content
+        assert d4rl.read(path).behaviours == []
 
 
 def test_a_failed_write_leaves_nothing(tmp_path):

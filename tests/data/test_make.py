@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -63,6 +64,14 @@ def test_bad_policy_files_are_refused(tmp_path):
     np.savez(tmp_path / "other.npz", w0=np.zeros(3))
     with pytest.raises(UserError, match="missing b0, w1"):
         behaviours.load(tmp_path / "other.npz")
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    with pytest.raises(UserError, match="not a policy file"):
+        behaviours.load(tmp_path / "array.npy")
+    good = actor().arrays
+    for name, shape in (("w_mu", (8,)), ("w1", (8, 9)), ("b0", (7,))):
+        np.savez(tmp_path / "misfit.npz", **(good | {name: np.zeros(shape)}))
+        with pytest.raises(UserError, match="do not fit together"):
+            behaviours.load(tmp_path / "misfit.npz")
     np.savez(tmp_path / "pickle.npz", **{name: np.array([{}], object) for name in behaviours.ARRAYS})
     with pytest.raises(UserError, match="not a policy file"):
         behaviours.load(tmp_path / "pickle.npz")
@@ -74,6 +83,22 @@ def test_the_built_in_behaviours_are_small_and_fit_their_environment(name):
         assert (behaviours.BUILT_IN / f"{actor_name}.npz").stat().st_size <= 300_000
         policy = behaviours.built_in(actor_name)
         assert (policy.obs_dim, policy.act_dim) == (11, 3)
+
+
+def test_a_built_in_set_is_made_anew_when_its_recipe_changes(monkeypatch, tmp_path):
+    monkeypatch.setenv("EDP_CACHE", str(tmp_path))
+    small = replace(tasks.get("local/hopper-medium-expert"), transitions=100)
+    path = tasks.find(small)
+    first = path.read_bytes()
+    assert tasks.find(small).read_bytes() == first
+    assert len(d4rl.read(tasks.find(replace(small, transitions=120))).obs) == 120
+
+
+def test_a_cut_off_episode_does_not_count_as_a_whole_one(tmp_path):
+    make(tmp_path / "a.hdf5", "edp/hopper-d4rl-v2", [Behaviour("one", behaviours.built_in("hopper-expert"))], 1100, 0)
+    (made,) = d4rl.read(tmp_path / "a.hdf5").behaviours
+    assert made.episodes == 1
+    assert made.mean_return > 3000
 
 
 def test_tasks_know_d4rls_scores_and_file_names():

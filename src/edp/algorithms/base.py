@@ -14,7 +14,10 @@ Metrics = dict[str, Float[Array, ""]]
 
 
 class Algorithm(Protocol):
-    """A frozen dataclass of hyper-parameters with these two methods; its states have ``policy`` and ``critic``."""
+    """A frozen dataclass of hyper-parameters with these two methods.
+
+    A state has the learners ``policy`` and ``critic``; the critic is None if nothing is valued.
+    """
 
     def init(self, policy: Policy, obs_dim: int, act_dim: int, key) -> Any: ...
 

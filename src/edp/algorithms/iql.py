@@ -1,6 +1,7 @@
 """Implicit Q-learning (EDP, appendix A.3): values of the data's own actions, and a policy fitted to the better ones."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -9,6 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from edp.algorithms.actor_critic import ActorCritic, critic_loss
 from edp.algorithms.base import Learner, Metrics, descend, learner
+from edp.algorithms.weighted import exponential, weighted_loss
 from edp.networks import MLP
 from edp.options import option
 from edp.policies.base import Policy
@@ -44,9 +46,15 @@ class IQL(ActorCritic):
         q = state.critic.target(batch.obs, batch.action).min(axis=0)
         value, value_metrics = descend(state.value, lambda v: self.value_loss(v, batch, q), self.optimiser, self.tau)
         advantage = q - value.model(batch.obs)[:, 0]
-        policy, policy_metrics = descend(
-            state.policy, lambda pi: self.policy_loss(pi, batch, advantage, key), self.optimiser, self.policy_tau(step)
+        loss = partial(
+            weighted_loss,
+            batch=batch,
+            key=key,
+            advantage=lambda fit, key: advantage,
+            weight=exponential(self.temperature, self.max_weight),
+            loss_weight=self.loss_weight,
         )
+        policy, policy_metrics = descend(state.policy, loss, self.optimiser, self.policy_tau(step))
         target = batch.reward + self.discount * batch.not_done * value.model(batch.next_obs)[:, 0]
         critic, critic_metrics = descend(
             state.critic, lambda q: critic_loss(q, batch, target), self.critic_optimiser, self.tau
@@ -58,13 +66,3 @@ class IQL(ActorCritic):
         u = q - value(batch.obs)[:, 0]
         loss = jnp.mean(jnp.where(u < 0, 1 - self.expectile, self.expectile) * u**2)
         return loss, {"value_loss": loss}
-
-    def policy_loss(
-        self, policy: Policy, batch: Transitions, advantage: Float[Array, " n"], key
-    ) -> tuple[Array, Metrics]:
-        """L_diff - w · E[min(exp(temperature · A), max_weight) log pi(a|s)] (EDP eq. 13)."""
-        fit = policy.fit(batch.obs, batch.action, key)
-        weight = jnp.minimum(jnp.exp(self.temperature * advantage), self.max_weight)
-        bc = fit.bc.mean()
-        loss = bc - self.loss_weight * jnp.mean(weight * fit.log_prob)
-        return loss, {"policy_loss": loss, "bc_loss": bc, "weight": weight.mean()}

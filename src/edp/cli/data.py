@@ -24,7 +24,7 @@ def main(argv: list[str]) -> int:
 
 
 def make(argv: list[str]) -> int:
-    parser = Parser("edp data make", MAKE)
+    parser = Parser("edp data make", MAKE, "OUT")
     parser.add_argument("out", metavar="OUT", help="the file to write, or the name of a built-in set")
     parser.add_argument("--env", metavar="ID", help="Gymnasium id, for example edp/hopper-d4rl-v2")
     parser.add_argument(
@@ -47,6 +47,8 @@ def make(argv: list[str]) -> int:
 
     if values.out.startswith("local/"):
         task = tasks.get(values.out)
+        if values.env or values.policy:
+            raise UserError(f"{task.name} is made in one way only; give a file name to make another set")
         path = tasks.cache_folder() / task.file
         with counting(f"making {task.name}", task.transitions) as advance:
             tasks.make_local(task, path, advance)

@@ -1,6 +1,6 @@
 """What a run looks like in a terminal, and in a log."""
 
-import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,13 +35,13 @@ def counting(title: str, total: int) -> Iterator[Callable[[int], None]]:
         quarter = 4 * done // total
         if quarter > shown:
             shown = quarter
-            print(f"{title}: {done:,} of {total:,}", flush=True)
+            print(f"{title}: {done:,} of {total:,}", file=sys.stderr, flush=True)
 
     yield line
 
 
 def find_data(task: tasks.Task, quiet: bool) -> Path:
-    if not task.local or quiet or (tasks.cache_folder() / task.file).exists():
+    if not task.local or quiet or tasks.is_made(task, tasks.cache_folder() / task.file):
         return tasks.find(task)
     with counting(f"making {task.name}", task.transitions) as advance:
         return tasks.find(task, advance)
@@ -140,9 +140,9 @@ def result_table(spec: Spec, dataset: d4rl.Dataset, folder: Run) -> None:
     last = folder.evaluations()[-1]
     scores = np.array(last["scores"])
     table = Table("who", "normalised score", "from", title=spec.task.name)
-    for behaviour in json.loads(dataset.attributes.get("behaviours", "[]")):
-        score = spec.task.score(behaviour["mean_return"])
-        table.add_row(f"behaviour {behaviour['name']}", f"{score:.1f}", f"{behaviour['episodes']} episodes in the data")
+    for behaviour in dataset.behaviours:
+        score = spec.task.score(behaviour.mean_return)
+        table.add_row(f"behaviour {behaviour.name}", f"{score:.1f}", f"{behaviour.episodes} episodes in the data")
     if len(dataset.returns):
         table.add_row(
             "all of the data", f"{spec.task.score(dataset.returns.mean()):.1f}", f"{len(dataset.returns):,} episodes"
@@ -159,9 +159,8 @@ def result_table(spec: Spec, dataset: d4rl.Dataset, folder: Run) -> None:
 
 
 def evaluation_table(spec: Spec, event: Evaluation, options: EvalOptions) -> None:
-    table = Table(
-        "seed", "score", "episodes", "lowest", "highest", title=f"{spec.task.name}, EAS with {options.eas} action(s)"
-    )
+    title = f"{spec.task.name}, {options.act_with} parameters, EAS of {options.eas}"
+    table = Table("seed", "score", "episodes", "lowest", "highest", title=title)
     for i, row in enumerate(event.scores):
         table.add_row(
             str(spec.training.seed + i),

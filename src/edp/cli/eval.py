@@ -1,8 +1,11 @@
 """edp eval RUN"""
 
+from dataclasses import fields, replace
+from operator import attrgetter
 from pathlib import Path
 
-from edp.cli.options import Parser, build
+from edp.cli.options import Parser
+from edp.options import check
 
 DESCRIPTION = "Evaluate the policies of a finished run again, and add the result to the run's evaluations."
 
@@ -12,14 +15,15 @@ def main(argv: list[str]) -> int:
     from edp.cli.display import evaluation_table
     from edp.run import Run
 
-    parser = Parser("edp eval", DESCRIPTION)
+    parser = Parser("edp eval", DESCRIPTION, "RUN")
     parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
-    parser.add_argument("--env-seed", type=int, default=0, metavar="…", help="seed of the first episode (default: 0)")
-    parser.add_fields(experiment.EvalOptions, "evaluation")
+    parser.add_fields(experiment.EvalOptions, "evaluation (defaults: those of the run)")
+    parser.set_defaults(**dict.fromkeys(map(attrgetter("name"), fields(experiment.EvalOptions))))
     values = parser.parse(argv)
-    options = build(experiment.EvalOptions, values)
     folder = Run.open(values.run)
     spec, states = experiment.load(folder)
-    evaluation = experiment.Evaluator(spec, options)(states, spec.training.steps, folder, values.env_seed)
+    given = {name: value for name, value in vars(values).items() if name != "run" and value is not None}
+    options = check(replace(spec.evaluation, **given))
+    evaluation = experiment.Evaluator(spec, options)(states, spec.training.steps, folder)
     evaluation_table(spec, evaluation, options)
     return 0

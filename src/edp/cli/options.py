@@ -10,8 +10,9 @@ from edp.options import check, flag
 
 
 class Parser(argparse.ArgumentParser):
-    def __init__(self, prog: str, description: str, **options: Any):
-        super().__init__(prog, description=description, allow_abbrev=False, formatter_class=Formatter, **options)
+    def __init__(self, prog: str, description: str, arguments: str = "", **options: Any):
+        usage = " ".join(filter(None, [prog, arguments, "[option …]"]))
+        super().__init__(prog, usage, description, allow_abbrev=False, formatter_class=Formatter, **options)
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message} (see {self.prog} --help)")

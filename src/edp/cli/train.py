@@ -1,6 +1,5 @@
 """edp train TASK"""
 
-import sys
 import time
 from pathlib import Path
 
@@ -26,7 +25,7 @@ def main(argv: list[str]) -> int:
         raise unknown("policy", chosen.policy, POLICIES)
     algorithm, policy = ALGORITHMS[chosen.algo], POLICIES[chosen.policy]
 
-    parser = Parser("edp train", DESCRIPTION)
+    parser = Parser("edp train", DESCRIPTION, "TASK")
     parser.add_argument("task", metavar="TASK", help="a task's name (edp data list)")
     parser.add_argument(
         "--algo", default="td3bc", metavar="…", help=f"algorithm: {', '.join(ALGORITHMS)} (default: td3bc)"
@@ -47,12 +46,11 @@ def main(argv: list[str]) -> int:
     parser.add_fields(algorithm, f"algorithm {chosen.algo}")
     parser.add_fields(policy, f"policy {chosen.policy}")
     values = parser.parse(argv)
-    return train(
-        values, build(algorithm, values), build(policy, values), build(TrainOptions, values), build(EvalOptions, values)
-    )
+    parts = (build(cls, values) for cls in (algorithm, policy, TrainOptions, EvalOptions))
+    return train(argv, values, *parts)
 
 
-def train(values, algorithm, policy, training, evaluation) -> int:
+def train(argv: list[str], values, algorithm, policy, training, evaluation) -> int:
     from edp.cli.display import display, find_data, result_table
     from edp.data import d4rl, tasks
     from edp.errors import UserError
@@ -62,14 +60,16 @@ def train(values, algorithm, policy, training, evaluation) -> int:
     if values.eval_every < 1:
         raise UserError(f"--eval-every must be at least 1, not {values.eval_every}")
     task = tasks.get(values.task)
+    seeds = f"s{training.seed}-{training.seed + training.seeds - 1}"
+    name = "_".join([task.name.replace("/", "-"), values.algo, values.policy, seeds, time.strftime("%Y%m%d-%H%M%S")])
+    out = values.out or Path("runs") / name
+    Run.check_free(out)
     path = values.data or find_data(task, values.quiet)
     dataset = d4rl.read(path, task.episode_limit)
     spec = Spec(task, algorithm, policy, training, evaluation, values.eval_every)
-    name = f"{task.name.replace('/', '-')}_{values.algo}_{values.policy}_{time.strftime('%Y%m%d-%H%M%S')}"
     experiment = Experiment(spec, dataset)
-    dims = dict(zip(("obs_dim", "act_dim"), experiment.dims, strict=True))
-    config = spec.to_json() | dims | {"data": str(path), "command": ["edp", "train", *sys.argv[2:]], "device": device()}
-    folder = Run.create(values.out or Path("runs") / name, config)
+    config = spec.to_json() | {"data": str(path), "command": ["edp", "train", *argv], "device": device()}
+    folder = Run.create(out, config)
     with display(spec, dataset, path, folder.folder, values.quiet) as show:
         for event in experiment.run(folder):
             show(event)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edp.errors import UserError
+from edp.errors import UserError, first_line
 
 LOG_STD_RANGE = (-20.0, 2.0)
 ARRAYS = ("w0", "b0", "w1", "b1", "w_mu", "b_mu", "w_ls", "b_ls")
@@ -45,10 +45,27 @@ def load(path: Path) -> SquashedGaussian:
             missing = [name for name in ARRAYS if name not in arrays]
             if missing:
                 raise UserError(f"{path}: not a squashed Gaussian policy: missing {', '.join(missing)}")
-            return SquashedGaussian(arrays)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path}: not a policy file ({str(error).splitlines()[0]})") from None
+            policy = SquashedGaussian(arrays)
+    except (OSError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise UserError(f"{path}: not a policy file ({first_line(error)})") from None
+    check_shapes(policy, path)
+    return policy
+
+
+def check_shapes(policy: SquashedGaussian, path: Path) -> None:
+    """Every layer takes what the one before it gives."""
+    shapes = [policy.arrays[name].shape for name in ARRAYS]
+    if [len(shape) for shape in shapes] == [2, 1] * 4:
+        (obs, first), (_, second), (_, act) = shapes[0], shapes[2], shapes[4]
+        layers = [(obs, first), (first, second), (second, act), (second, act)]
+        if shapes == [part for layer in layers for part in (layer, layer[1:])]:
+            return
+    raise UserError(f"{path}: not a policy file (its layers do not fit together: {shapes})")
+
+
+def path(name: str) -> Path:
+    return BUILT_IN / f"{name}.npz"
 
 
 def built_in(name: str) -> SquashedGaussian:
-    return load(BUILT_IN / f"{name}.npz")
+    return load(path(name))

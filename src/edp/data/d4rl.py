@@ -5,6 +5,7 @@
 (the last before a timeout, or of the file) is dropped, because its next state is unknown.
 """
 
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -13,12 +14,21 @@ from typing import NamedTuple
 import h5py
 import numpy as np
 
-from edp.errors import UserError
+from edp.errors import UserError, first_line
 
 ACTION_LIMIT = 0.999  # D4RL's own clipping of actions
 ACTION_SLACK = 1e-3  # how far past [-1, 1] rounding may carry an action
 REQUIRED = ("observations", "actions", "rewards", "terminals")
 OPTIONAL = ("next_observations", "timeouts")
+
+
+class Behaved(NamedTuple):
+    """One behaviour policy's part of a data set."""
+
+    name: str
+    transitions: int
+    episodes: int
+    mean_return: float
 
 
 class Dataset(NamedTuple):
@@ -30,7 +40,7 @@ class Dataset(NamedTuple):
     next_obs: np.ndarray
     not_done: np.ndarray
     returns: np.ndarray  # of each whole episode
-    attributes: dict
+    behaviours: list[Behaved]  # what made it, if it was made by ``edp data make``
 
     @property
     def transitions(self) -> tuple[np.ndarray, ...]:
@@ -52,6 +62,8 @@ def read(path: Path, episode_limit: int | None = None) -> Dataset:
         known[-1] = False
         known |= terminals
     rewards = arrays["rewards"].astype(np.float32, copy=False)
+    if len(obs[known]) == 0:
+        raise UserError(f"{path}: no transition in it has a known next state")
     return Dataset(
         obs=obs[known],
         action=np.clip(arrays["actions"].astype(np.float32, copy=False), -ACTION_LIMIT, ACTION_LIMIT)[known],
@@ -59,8 +71,16 @@ def read(path: Path, episode_limit: int | None = None) -> Dataset:
         next_obs=next_obs[known],
         not_done=(~terminals[known]).astype(np.float32),
         returns=episode_returns(rewards, terminals | timeouts),
-        attributes=attributes,
+        behaviours=known_behaviours(attributes),
     )
+
+
+def known_behaviours(attributes: dict) -> list[Behaved]:
+    """What ``edp data make`` noted of the policies behind a file; nothing for files of other origin."""
+    try:
+        return [Behaved(**entry) for entry in json.loads(attributes["behaviours"])]
+    except (KeyError, TypeError, ValueError):
+        return []
 
 
 def load(path: Path) -> tuple[dict[str, np.ndarray], dict]:
@@ -78,7 +98,7 @@ def load(path: Path) -> tuple[dict[str, np.ndarray], dict]:
                 raise UserError(f"{path}: missing {', '.join(missing)} (has: {', '.join(sorted(file)) or 'nothing'})")
             return {key: np.asarray(entry[()]) for key, entry in found.items()}, dict(file.attrs)
     except (OSError, RuntimeError, KeyError) as error:
-        raise UserError(f"{path}: damaged HDF5 file ({str(error).splitlines()[0]})") from None
+        raise UserError(f"{path}: damaged HDF5 file ({first_line(error)})") from None
 
 
 def check(arrays: dict[str, np.ndarray], path: Path) -> None:
@@ -98,7 +118,7 @@ def check(arrays: dict[str, np.ndarray], path: Path) -> None:
         shapes = arrays["observations"].shape, arrays["next_observations"].shape
         raise UserError(f"{path}: observations {shapes[0]} and next_observations {shapes[1]} differ in width")
     for key, array in arrays.items():
-        bad = ~np.isfinite(array)
+        bad = ~(np.abs(array) <= np.finfo(np.float32).max)
         if bad.any():
             rows = bad if bad.ndim == 1 else bad.any(axis=1)
             raise UserError(f"{path}: {int(bad.sum())} NaN or Inf in {key}, the first in row {int(np.argmax(rows))}")
@@ -131,11 +151,7 @@ def episode_returns(rewards: np.ndarray, ends: np.ndarray) -> np.ndarray:
 
 def write(path: Path, arrays: dict[str, np.ndarray], attributes: dict) -> None:
     """Write a file so that it is there whole or not at all."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise UserError(f"{path}: cannot write here ({error.strerror})") from None
+    handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     try:
         with h5py.File(part, "w") as file:
@@ -144,6 +160,20 @@ def write(path: Path, arrays: dict[str, np.ndarray], attributes: dict) -> None:
             file.attrs.update(attributes)
         os.chmod(part, 0o644)
         os.replace(part, path)
-    except BaseException:
+    except BaseException as error:
         os.unlink(part)
+        if isinstance(error, OSError):
+            raise UserError(f"{path}: cannot be written ({error})") from None
         raise
+
+
+def check_writable(path: Path) -> None:
+    """Find out before long work whether its result can be kept."""
+    if path.is_dir():
+        raise UserError(f"{path}: is a directory; give the name of a file")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise UserError(f"{path}: cannot write here ({error.strerror})") from None

@@ -11,7 +11,7 @@ import numpy as np
 
 from edp.data import d4rl
 from edp.data.behaviours import SquashedGaussian
-from edp.errors import UserError
+from edp.errors import UserError, first_line
 
 PARALLEL = 16  # episodes at a time: one policy call serves them all
 
@@ -30,16 +30,21 @@ def make(
     transitions: int,
     seed: int,
     on_progress: Callable[[int], None] = lambda _: None,
+    attributes: dict[str, str] | None = None,
 ) -> None:
     """Write exactly ``transitions`` rows, split over the behaviours by their shares."""
-    if transitions < len(behaviours):
-        raise UserError(f"{transitions} transitions are too few for {len(behaviours)} policies")
-    envs = [make_env(env_id) for _ in range(PARALLEL)]
     shares = np.array([b.share for b in behaviours])
     ends = np.round(transitions * np.cumsum(shares) / shares.sum()).astype(int)
+    if np.diff(ends, prepend=0).min() < 1:
+        raise UserError(f"{transitions} transitions are too few for these policies and shares")
+    if seed < 0:
+        raise UserError(f"a seed must be at least 0, not {seed}")
+    envs = [make_env(env_id) for _ in range(PARALLEL)]
+    for behaviour in behaviours:
+        check_fits(behaviour, envs[0], env_id)
+    d4rl.check_writable(path)
     parts, made = [], []
     for i, (behaviour, count) in enumerate(zip(behaviours, np.diff(ends, prepend=0), strict=True)):
-        check_fits(behaviour, envs[0], env_id)
         done = ends[i] - count
         part = roll_out(
             behaviour.policy,
@@ -48,7 +53,7 @@ def make(
             np.random.SeedSequence([seed, i]),
             lambda n, d=done: on_progress(int(d + n)),
         )
-        returns = d4rl.episode_returns(part["rewards"], part["terminals"] | part["timeouts"])
+        returns = whole_episode_returns(part)
         parts.append(part)
         made.append(
             {
@@ -60,7 +65,15 @@ def make(
         )
     arrays = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     packages = {f"{name}_version": version(name) for name in ("edp", "mujoco", "gymnasium", "numpy")}
-    d4rl.write(path, arrays, {"env": env_id, "seed": seed, "behaviours": json.dumps(made), **packages})
+    d4rl.write(
+        path, arrays, {"env": env_id, "seed": seed, "behaviours": json.dumps(made), **packages, **(attributes or {})}
+    )
+
+
+def whole_episode_returns(part: dict[str, np.ndarray]) -> np.ndarray:
+    """The returns of a behaviour's episodes, without the last one, which may be cut off (unless it is the only one)."""
+    returns = d4rl.episode_returns(part["rewards"], part["terminals"] | part["timeouts"])
+    return returns if len(returns) == 1 or part["terminals"][-1] else returns[:-1]
 
 
 def make_env(env_id: str) -> gymnasium.Env:
@@ -68,8 +81,8 @@ def make_env(env_id: str) -> gymnasium.Env:
 
     try:
         return gymnasium.make(env_id, disable_env_checker=True)
-    except gymnasium.error.Error as error:
-        raise UserError(f"environment {env_id!r}: {str(error).splitlines()[0]}") from None
+    except (gymnasium.error.Error, ImportError) as error:
+        raise UserError(f"environment {env_id!r}: {first_line(error)}") from None
 
 
 def check_fits(behaviour: Behaviour, env: gymnasium.Env, env_id: str) -> None:
@@ -79,6 +92,9 @@ def check_fits(behaviour: Behaviour, env: gymnasium.Env, env_id: str) -> None:
             f"policy {behaviour.name!r} maps {policy.obs_dim} observations to {policy.act_dim} actions, "
             f"but {env_id} has spaces {shapes[0]} and {shapes[1]}"
         )
+    low, high = env.action_space.low, env.action_space.high  # pyright: ignore
+    if np.any(low != -1) or np.any(high != 1):
+        raise UserError(f"{env_id}: actions are in [{low.min():g}, {high.max():g}], but policies give them in [-1, 1]")
 
 
 class Episode:

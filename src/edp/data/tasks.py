@@ -1,8 +1,10 @@
 """The tasks: where their data is, where they are evaluated, and what scores mean there."""
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from edp.errors import UserError, unknown
@@ -78,7 +80,7 @@ def find(task: Task, on_progress: Callable[[int], None] = lambda _: None) -> Pat
     """The task's data file; a built-in set is made the first time."""
     if task.local:
         path = cache_folder() / task.file
-        if not path.exists():
+        if not is_made(task, path):
             make_local(task, path, on_progress)
         return path
     for folder in data_folders():
@@ -88,9 +90,28 @@ def find(task: Task, on_progress: Callable[[int], None] = lambda _: None) -> Pat
     raise UserError(f"{task.name}: {task.file} is not in {places}: put it there, or give --data FILE")
 
 
+def is_made(task: Task, path: Path) -> bool:
+    """Whether the file is there and was made by the task's present recipe."""
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            return file.attrs.get("recipe") == recipe(task)
+    except OSError:
+        return False
+
+
+def recipe(task: Task) -> str:
+    """All that decides what a built-in set holds: its entry here, and its actors."""
+    from edp.data import behaviours
+
+    actors = [sha256(behaviours.path(name).read_bytes()).hexdigest() for name, _ in task.behaviours]
+    return json.dumps([task.env, task.behaviours, task.transitions, task.seed, actors])
+
+
 def make_local(task: Task, path: Path, on_progress: Callable[[int], None] = lambda _: None) -> None:
     from edp.data import behaviours
     from edp.data.make import Behaviour, make
 
     actors = [Behaviour(name, behaviours.built_in(name), share) for name, share in task.behaviours]
-    make(path, task.env, actors, task.transitions, task.seed, on_progress)
+    make(path, task.env, actors, task.transitions, task.seed, on_progress, {"recipe": recipe(task)})

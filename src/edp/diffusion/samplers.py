@@ -53,9 +53,9 @@ def table(rows: list[Row], predicts_data: bool = False) -> Table:
     return Table(*(np.array(column) for column in zip(*rows, strict=True)), predicts_data=predicts_data)
 
 
-def uniform(schedule: Schedule, calls: int) -> np.ndarray:
-    """Times from 1 to 1/K in equal steps: the paper's grid (0.001 at K = 1000)."""
-    return np.linspace(1.0, 1.0 / schedule.steps, calls + 1)
+def uniform(calls: int) -> np.ndarray:
+    """Times from 1 to 0.001 in equal steps: the paper's grid."""
+    return np.linspace(1.0, 0.001, calls + 1)
 
 
 def steps(schedule: Schedule, calls: int) -> np.ndarray:
@@ -167,7 +167,7 @@ def _table(sampler: Sampler, schedule: Schedule) -> Table:
         if calls > schedule.steps:
             raise UserError(f"{sampler.name} has at most one call a step: {calls} calls for {schedule.steps} steps")
         return {"ddpm": ddpm, "ddim": ddim}[sampler.name](schedule, steps(schedule, calls))
-    ts = uniform(schedule, calls)
+    ts = uniform(calls)
     return (
         dpm_solver_pp(schedule, ts)
         if sampler.name == "dpm++"

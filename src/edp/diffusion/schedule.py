@@ -1,7 +1,8 @@
 """Noise schedules: how much of the signal and how much noise is left after k of K steps.
 
-Step ``k`` of ``0 … K-1`` is the paper's ``k + 1``. In continuous time that step is ``t = (k + 1) / K``; between steps
-``log alpha`` is linear in ``t``. All of it is float64 NumPy: schedules are data, not part of a compiled program.
+Step ``k`` of ``0 … K-1`` is the paper's ``k + 1``. In continuous time that step is ``t = (k + 1) / K``; between steps,
+and down to clean data at ``t = 0``, ``log alpha`` is linear in ``t``. All of it is float64 NumPy: schedules are data,
+not part of a compiled program.
 """
 
 from dataclasses import dataclass
@@ -63,14 +64,9 @@ class Schedule:
         return weights / weights.mean()
 
     def log_alpha(self, t):
-        """log sqrt(alpha_bar), linear between steps and continued with its outermost slopes."""
-        knots, values = np.arange(1, self.steps + 1) / self.steps, 0.5 * np.log(self.alpha_bars)
-        if self.steps == 1:
-            return values[0] * np.asarray(t, np.float64)
-        right = np.clip(np.searchsorted(knots, t), 1, self.steps - 1)
-        left = right - 1
-        slope = (values[right] - values[left]) / (knots[right] - knots[left])
-        return values[left] + slope * (np.asarray(t, np.float64) - knots[left])
+        """log sqrt(alpha_bar), linear between steps."""
+        knots = np.arange(self.steps + 1) / self.steps
+        return np.interp(t, knots, np.concatenate([[0.0], 0.5 * np.log(self.alpha_bars)]))
 
     def alpha(self, t):
         return np.exp(self.log_alpha(t))
@@ -83,5 +79,5 @@ class Schedule:
         return self.log_alpha(t) - np.log(self.sigma(t))
 
     def step(self, t):
-        """The (fractional) step k that the network is given for time t."""
-        return self.steps * np.asarray(t, np.float64) - 1
+        """The (fractional) step k that the network is given for time t; it knows none below 0."""
+        return np.maximum(self.steps * np.asarray(t, np.float64) - 1, 0)

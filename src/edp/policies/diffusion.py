@@ -6,6 +6,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from edp.diffusion import Sampler, Schedule, integrate
@@ -32,7 +33,6 @@ class Diffusion(eqx.Module):
 
     def with_sampler(self, sampler: Sampler) -> "Diffusion":
         """The same policy, sampled in another way."""
-        sampler.table(self.schedule)  # refuses what does not go together
         return Diffusion(self.net, self.act_dim, self.schedule, sampler)
 
     def fit(self, obs: Float[Array, "n obs"], action: Float[Array, "n act"], key) -> Fit:
@@ -40,8 +40,8 @@ class Diffusion(eqx.Module):
         step_key, noise_key = jax.random.split(key)
         k = jax.random.randint(step_key, action.shape[:1], 0, self.schedule.steps)
         noise = jax.random.normal(noise_key, action.shape, action.dtype)
-        alpha_bar = jnp.asarray(self.schedule.alpha_bars, action.dtype)[k][:, None]
-        alpha, sigma = jnp.sqrt(alpha_bar), jnp.sqrt(1 - alpha_bar)
+        levels = np.sqrt(self.schedule.alpha_bars), np.sqrt(1 - self.schedule.alpha_bars)
+        alpha, sigma = (jnp.asarray(level, action.dtype)[k][:, None] for level in levels)
         corrupted = alpha * action + sigma * noise  # eq. 8
         predicted = self.net(obs, corrupted, k.astype(action.dtype))
         approximate = jnp.clip((corrupted - sigma * predicted) / alpha, -1, 1)  # action approximation, eq. 9
@@ -61,8 +61,11 @@ class DiffusionConfig:
     order: int = option(3, "order of the dpm sampler: 1, 2 or 3", low=1, high=3)
     hidden: tuple[int, ...] = option((256, 256, 256), "widths of the policy's hidden layers", low=1)
 
+    @property
+    def noise_schedule(self) -> Schedule:
+        return Schedule(self.schedule, self.diffusion_steps)
+
     def build(self, obs_dim: int, act_dim: int, key) -> Diffusion:
-        schedule = Schedule(self.schedule, self.diffusion_steps)
         sampler = Sampler(self.sampler, self.calls, self.order)
-        sampler.table(schedule)  # refuses what does not go together
-        return Diffusion(NoiseNet(obs_dim, act_dim, self.hidden, key), act_dim, schedule, sampler)
+        sampler.table(self.noise_schedule)  # refuses what does not go together
+        return Diffusion(NoiseNet(obs_dim, act_dim, self.hidden, key), act_dim, self.noise_schedule, sampler)

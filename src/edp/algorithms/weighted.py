@@ -1,0 +1,44 @@
+"""Likelihood-based policy improvement (EDP eq. 11): fit the policy to the data's actions, the better ones more.
+
+CRR, AWR, AWAC and IQL differ in two functions only: how an advantage is estimated, and how it becomes a weight.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from edp.algorithms.base import Metrics
+from edp.policies.base import Fit, Policy
+from edp.types import Transitions
+
+Weight = Callable[[Float[Array, " n"]], Float[Array, " n"]]
+Advantage = Callable[[Fit, Array], Float[Array, " n"]]
+
+
+def weighted_loss(
+    policy: Policy, batch: Transitions, key, *, advantage: Advantage, weight: Weight, loss_weight: float
+) -> tuple[Array, Metrics]:
+    """Imitation, and -E[f(A) log pi(a|s)]; no gradient flows through the weights."""
+    fit_key, advantage_key = jax.random.split(key)
+    fit = policy.fit(batch.obs, batch.action, fit_key)
+    weights = jax.lax.stop_gradient(weight(advantage(fit, advantage_key)))
+    bc = fit.bc.mean()
+    loss = bc - loss_weight * jnp.mean(weights * fit.log_prob)
+    return loss, {"policy_loss": loss, "bc_loss": bc, "weight": weights.mean()}
+
+
+def exponential(scale: float, bound: float) -> Weight:
+    """min(exp(scale · A), bound)."""
+    return lambda advantage: jnp.minimum(jnp.exp(scale * advantage), bound)
+
+
+def binary(advantage: Float[Array, " n"]) -> Float[Array, " n"]:
+    """1 where the action is better than expected."""
+    return (advantage > 0).astype(advantage.dtype)
+
+
+def softmax(scale: float) -> Weight:
+    """exp(scale · A), normalised to a mean of 1 over the batch."""
+    return lambda advantage: jax.nn.softmax(scale * advantage) * advantage.shape[0]
