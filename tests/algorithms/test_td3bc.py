@@ -97,6 +97,25 @@ def test_each_member_of_an_ensemble_has_its_own_norm():
     np.testing.assert_allclose(after.opt[1][0].mu, 0.1 * np.array([[0.3, 0.4], [0.6, 0.8]]), rtol=1e-5)
 
 
+def test_an_update_bootstraps_from_the_targets():
+    """The first critic step depends on the target networks alone: changing them changes it, changing the others not."""
+    from edp.policies import DeterministicConfig
+
+    algorithm = TD3BC(critic_hidden=(8,))
+    init = jax.jit(lambda key: algorithm.init(DeterministicConfig((8,)).build(1, 1, key), 1, 1, key))
+    state, other, update = init(jax.random.key(0)), init(jax.random.key(5)), jax.jit(algorithm.update)
+
+    def first_weight(state):
+        return np.asarray(jax.tree.leaves(update(state, BATCH, jax.random.key(1))[0].critic.model)[0])
+
+    same_online = state._replace(policy=state.policy._replace(model=other.policy.model))
+    np.testing.assert_array_equal(first_weight(state), first_weight(same_online))
+    for part in ("policy", "critic"):
+        changed = state._replace(**{part: getattr(state, part)._replace(target=getattr(other, part).target)})
+        loss = [float(update(s, BATCH, jax.random.key(1))[1]["critic_loss"]) for s in (state, changed)]
+        assert loss[0] != loss[1], part
+
+
 def test_the_target_policy_waits_and_then_moves_every_few_steps():
     from edp.policies import DeterministicConfig
 

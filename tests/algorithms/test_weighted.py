@@ -44,6 +44,28 @@ def test_appendix_eq7_expectile_loss():
     assert float(loss) == pytest.approx(np.mean(np.abs(0.9 - (u < 0)) * u**2), rel=1e-5)
 
 
+def test_an_iql_update_learns_v_then_the_policy_then_q():
+    """One update against the same three losses put together by hand, with the networks each of them must see."""
+    from edp.policies import DeterministicConfig
+
+    algorithm, key = IQL(critic_hidden=(8,), discount=0.9, tau=0.5), jax.random.key(1)
+    init = jax.jit(lambda key: algorithm.init(DeterministicConfig((8,)).build(1, 1, key), 1, 1, key))
+    state, other = init(jax.random.key(0)), init(jax.random.key(5))
+    state = state._replace(critic=state.critic._replace(target=other.critic.target))
+    batch = BATCH._replace(reward=jnp.asarray([1.0, 2.0, 3.0]), not_done=jnp.asarray([1.0, 0.0, 1.0]))
+    after, metrics = jax.jit(algorithm.update)(state, batch, key)
+
+    q = np.asarray(other.critic.target(batch.obs, batch.action)).min(axis=0)
+    v_before, v_after = (np.asarray(net(batch.obs))[:, 0] for net in (state.value.model, after.value.model))
+    u = q - v_before
+    assert float(metrics["value_loss"]) == pytest.approx(np.mean(np.where(u < 0, 0.3, 0.7) * u**2), rel=1e-4)
+    weights = np.minimum(np.exp(3 * (q - v_after)), 100.0)
+    assert float(metrics["weight"]) == pytest.approx(weights.mean(), rel=1e-4)
+    target = np.array([1.0, 2.0, 3.0]) + 0.9 * np.array([1, 0, 1]) * np.asarray(after.value.model(batch.next_obs))[:, 0]
+    error = np.asarray(state.critic.model(batch.obs, batch.action)) - target[None]
+    assert float(metrics["critic_loss"]) == pytest.approx((error**2).mean(axis=1).sum(), rel=1e-4)
+
+
 @pytest.mark.parametrize(
     ("weight", "expected"),
     [
