@@ -22,7 +22,7 @@ from edp.policies import DeterministicConfig, DiffusionConfig
 from edp.types import Transitions
 from flops import gemm, matmul_flops, seconds
 
-OBS, ACT, BATCH, STEPS, ROUNDS = 17, 6, 256, 50, 9
+OBS, ACT, BATCH, STEPS, ROUNDS = 17, 6, 256, 50, 7
 
 
 def data(rows: int) -> Transitions:
@@ -61,6 +61,7 @@ def main() -> None:
         "edp K=1000, 10k rows": case(edp(diffusion_steps=1000), 10_000),
         "edp K=1000, 2M rows": case(edp(diffusion_steps=1000), 2_000_000),
         "edp K=1000, 5 seeds": case(edp(diffusion_steps=1000), 100_000, seeds=5),
+        "edp, 5 calls of dpm++": case(DiffusionConfig(sampler="dpm++", calls=5), 100_000),
         "feed-forward TD3+BC": case(DeterministicConfig(), 100_000),
     }
     times = {name: [] for name in cases}
