@@ -46,14 +46,16 @@ def make(
     parts, made = [], []
     for i, (behaviour, count) in enumerate(zip(behaviours, np.diff(ends, prepend=0), strict=True)):
         done = ends[i] - count
-        part = roll_out(
+        part, cut = roll_out(
             behaviour.policy,
             envs,
             int(count),
             np.random.SeedSequence([seed, i]),
             lambda n, d=done: on_progress(int(d + n)),
         )
-        returns = whole_episode_returns(part)
+        returns = d4rl.episode_returns(part["rewards"], part["terminals"] | part["timeouts"])
+        if cut and len(returns) > 1:
+            returns = returns[:-1]
         parts.append(part)
         made.append(
             {
@@ -68,12 +70,6 @@ def make(
     d4rl.write(
         path, arrays, {"env": env_id, "seed": seed, "behaviours": json.dumps(made), **packages, **(attributes or {})}
     )
-
-
-def whole_episode_returns(part: dict[str, np.ndarray]) -> np.ndarray:
-    """The returns of a behaviour's episodes, without the last one, which may be cut off (unless it is the only one)."""
-    returns = d4rl.episode_returns(part["rewards"], part["terminals"] | part["timeouts"])
-    return returns if len(returns) == 1 or part["terminals"][-1] else returns[:-1]
 
 
 def make_env(env_id: str) -> gymnasium.Env:
@@ -122,8 +118,8 @@ def roll_out(
     count: int,
     seeds: np.random.SeedSequence,
     on_progress: Callable[[int], None],
-) -> dict[str, np.ndarray]:
-    """The first ``count`` transitions of episodes 0, 1, 2, …; the last one is cut off and marked as a timeout.
+) -> tuple[dict[str, np.ndarray], bool]:
+    """The first ``count`` transitions of episodes 0, 1, 2, …, and whether the last one was cut off (by a timeout).
 
     Episodes are kept in the order of their numbers, not of their ends: otherwise short ones would be favoured.
     """
@@ -151,5 +147,6 @@ def roll_out(
             on_progress(min(len(rows), count))
     columns = zip(*rows[:count], strict=True)
     arrays = {key: np.asarray(column, dtype) for key, dtype, column in zip(KEYS, DTYPES, columns, strict=True)}
-    arrays["timeouts"][-1] = not arrays["terminals"][-1]
-    return arrays
+    cut = not (arrays["terminals"][-1] or arrays["timeouts"][-1])
+    arrays["timeouts"][-1] |= cut
+    return arrays, cut
