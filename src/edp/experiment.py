@@ -13,26 +13,38 @@ import numpy as np
 
 from edp import checkpoint, train
 from edp.algorithms import ALGORITHMS, Algorithm
-from edp.data import d4rl, tasks
+from edp.algorithms.actor_critic import ActorCritic
+from edp.data import d4rl, episodes, tasks
 from edp.data.make import make_env
 from edp.diffusion import Sampler
 from edp.errors import UserError, unknown
 from edp.evaluate import Episodes, evaluate
 from edp.options import check, option
-from edp.policies import POLICIES, DiffusionConfig, PolicyConfig
+from edp.policies import POLICIES, DiffusionConfig, PolicyConfig, TransformerConfig
 from edp.run import Run
-from edp.types import Transitions
+from edp.types import Sequences, Transitions
 
 ACTING = ("online", "average")
 
 
 @dataclass(frozen=True)
 class TrainOptions:
-    steps: int = option(100_000, "training steps (the paper: 2,000,000 on locomotion)", low=1)
+    steps: int = option(100_000, "training steps", low=1)
     batch_size: int = option(256, "transitions in a batch", low=1)
     seeds: int = option(1, "how many seeds to train, all in one program", low=1, high=10_000)
     seed: int = option(0, "the first of the seeds", low=0, high=2**31 - 10_001)
     epoch_steps: int = option(1000, "steps in one compiled epoch; metrics are means over it", low=1)
+    eval_every: int = option(10_000, "steps between evaluations", low=1)
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    rewards: str = option("raw", f"how rewards are transformed: {', '.join(episodes.REWARDS)}")
+    best: float = option(1.0, "train on this share of the episodes, those with the highest returns", low=1e-9, high=1.0)
+
+    def __post_init__(self):
+        if self.rewards not in episodes.REWARDS:
+            raise unknown("choice of --rewards", self.rewards, episodes.REWARDS)
 
 
 @dataclass(frozen=True)
@@ -52,9 +64,9 @@ class Spec:
     task: tasks.Task
     algorithm: Algorithm
     policy: PolicyConfig
+    data: DataOptions
     training: TrainOptions
     evaluation: EvalOptions
-    eval_every: int
 
     def to_json(self) -> dict[str, Any]:
         names = {type(self.algorithm): ALGORITHMS, type(self.policy): POLICIES}
@@ -63,9 +75,9 @@ class Spec:
             "task": self.task.name,
             "algorithm": {"name": named[type(self.algorithm)], **asdict(self.algorithm)},  # pyright: ignore
             "policy": {"name": named[type(self.policy)], **asdict(self.policy)},  # pyright: ignore
+            "data": asdict(self.data),
             "training": asdict(self.training),
             "evaluation": asdict(self.evaluation),
-            "eval_every": self.eval_every,
         }
 
     @classmethod
@@ -75,9 +87,9 @@ class Spec:
                 tasks.get(config["task"]),
                 from_named(ALGORITHMS, "algorithm", config["algorithm"]),
                 from_named(POLICIES, "policy", config["policy"]),
+                check(DataOptions(**config["data"])),
                 check(TrainOptions(**config["training"])),
                 check(EvalOptions(**config["evaluation"])),
-                config["eval_every"],
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{where}: not a config of this version ({error})") from None
@@ -115,11 +127,25 @@ def init(spec: Spec, obs_dim: int, act_dim: int, key) -> Any:
     return spec.algorithm.init(policy, obs_dim, act_dim, algorithm_key)
 
 
+def device_data(spec: Spec, dataset: d4rl.Dataset) -> Transitions | Sequences:
+    """The data in the form that the algorithm learns from."""
+    dataset = episodes.with_rewards(episodes.best(dataset, spec.data.best), spec.data.rewards)
+    algorithm, policy = spec.algorithm, spec.policy
+    if isinstance(policy, TransformerConfig):
+        data = episodes.sequences(dataset, policy.context, policy.return_scale)
+    elif isinstance(algorithm, ActorCritic) and algorithm.learns_from == "tails":
+        data = episodes.transitions(dataset, episodes.tails(dataset, algorithm.discount))
+    else:
+        data = episodes.transitions(dataset)
+    return jax.tree.map(jnp.asarray, data)
+
+
 class Experiment:
     """A spec with its data, ready to run: whatever is wrong with them is found here, before anything is written."""
 
     def __init__(self, spec: Spec, dataset: d4rl.Dataset):
         self.spec, options = spec, spec.training
+        spec.algorithm.check(spec.policy)
         self.evaluator = Evaluator(spec)
         self.dims = dataset.obs.shape[1], dataset.action.shape[1]
         if self.dims != self.evaluator.dims:
@@ -128,9 +154,7 @@ class Experiment:
                 f"but {spec.task.name} has {self.evaluator.dims[0]} and {self.evaluator.dims[1]}"
             )
         self.keys = train.seed_keys(range(options.seed, options.seed + options.seeds))
-        self.data = train.on_devices(
-            Transitions(*map(jnp.asarray, dataset.transitions)), train.seed_sharding(options.seeds)
-        )
+        self.data = train.on_devices(device_data(spec, dataset), train.seed_sharding(options.seeds))
         self.states = train.init_states(partial(init, spec, *self.dims), train.epoch_keys(self.keys, 0))
 
     def run(self, folder: Run) -> Iterator[Compiled | Epoch | Evaluation]:
@@ -151,7 +175,7 @@ class Experiment:
             check_finite(event)
             folder.log_metrics(event._asdict())
             yield event
-            if step == options.steps or step // self.spec.eval_every > (step - length) // self.spec.eval_every:
+            if step == options.steps or step // options.eval_every > (step - length) // options.eval_every:
                 yield self.evaluator(self.states, step, folder)
         checkpoint.save(folder.checkpoint, self.states)
 
@@ -186,7 +210,7 @@ class Evaluator:
         env = self.envs[0][0]
         return env.observation_space.shape[0], env.action_space.shape[0]  # pyright: ignore
 
-    def episodes(self, states: Any) -> Episodes:
+    def roll_out(self, states: Any) -> Episodes:
         average = self.options.act_with == "average"
         learners = states.policy, states.critic
         policies, critics = (part and (part.target if average else part.model) for part in learners)
@@ -196,16 +220,16 @@ class Evaluator:
 
     def __call__(self, states: Any, step: int, folder: Run) -> Evaluation:
         start = time.perf_counter()
-        episodes = self.episodes(states)
-        event = Evaluation(step, self.spec.task.score(episodes.returns), time.perf_counter() - start)
+        rolled = self.roll_out(states)
+        event = Evaluation(step, self.spec.task.score(rolled.returns), time.perf_counter() - start)
         training = self.spec.training
         folder.log_evaluation(
             {
                 "step": step,
                 "seeds": list(range(training.seed, training.seed + training.seeds)),
                 "scores": event.scores.tolist(),
-                "returns": episodes.returns.tolist(),
-                "lengths": episodes.lengths.tolist(),
+                "returns": rolled.returns.tolist(),
+                "lengths": rolled.lengths.tolist(),
                 "options": asdict(self.options),
             }
         )

@@ -8,8 +8,6 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from edp.types import Transitions
-
 
 def seed_keys(seeds: range) -> jax.Array:
     """One key for each seed, on as many devices as divide them evenly."""
@@ -24,7 +22,7 @@ def seed_sharding(seeds: int) -> NamedSharding:
     return NamedSharding(Mesh(devices[:count], "seed"), PartitionSpec("seed"))
 
 
-def on_devices(data: Transitions, like: NamedSharding) -> Transitions:
+def on_devices(data: Any, like: NamedSharding) -> Any:
     """The data set, whole, on every device that trains."""
     return jax.device_put(data, NamedSharding(like.mesh, PartitionSpec()))
 
@@ -35,14 +33,16 @@ def init_states(init: Callable[[Any], Any], keys: jax.Array) -> Any:
 
 
 @partial(jax.jit, static_argnames=("update", "steps", "batch_size"), donate_argnames="states")
-def epoch(update, states, data: Transitions, keys, *, steps: int, batch_size: int):
-    """``steps`` calls of ``update(state, batch, key)`` for every seed; the metrics are means over the steps."""
+def epoch(update, states, data, keys, *, steps: int, batch_size: int):
+    """``steps`` calls of ``update(state, batch, key)`` for every seed; the metrics are means over the steps.
+
+    ``data`` is anything on the device with a method ``draw(key, size)``.
+    """
 
     def one_seed(state, key):
         def step(state, key):
             batch_key, update_key = jax.random.split(key)
-            rows = jax.random.randint(batch_key, (batch_size,), 0, data.obs.shape[0])
-            return update(state, jax.tree.map(lambda column: column[rows], data), update_key)
+            return update(state, data.draw(batch_key, batch_size), update_key)
 
         state, metrics = jax.lax.scan(step, state, jax.random.split(key, steps))
         return state, jax.tree.map(lambda value: value.mean(axis=0), metrics)

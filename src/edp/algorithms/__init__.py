@@ -1,11 +1,40 @@
 """Offline RL algorithms by name: each is a frozen dataclass of hyper-parameters with ``init`` and ``update``."""
 
+from edp.algorithms.awac import AWAC
+from edp.algorithms.awr import AWR
 from edp.algorithms.base import Algorithm, Learner, Metrics
 from edp.algorithms.bc import BC
+from edp.algorithms.cql import CQL
 from edp.algorithms.crr import CRR
+from edp.algorithms.dt import DT
 from edp.algorithms.iql import IQL
+from edp.algorithms.onestep import OneStep
 from edp.algorithms.td3bc import TD3BC
 
-ALGORITHMS = {"td3bc": TD3BC, "crr": CRR, "iql": IQL, "bc": BC}
+ALGORITHMS = {
+    "td3bc": TD3BC,
+    "crr": CRR,
+    "iql": IQL,
+    "awac": AWAC,
+    "awr": AWR,
+    "onestep": OneStep,
+    "cql": CQL,
+    "bc": BC,
+    "dt": DT,
+}
 
-__all__ = ["ALGORITHMS", "BC", "CRR", "IQL", "TD3BC", "Algorithm", "Learner", "Metrics"]
+__all__ = [
+    "ALGORITHMS",
+    "AWAC",
+    "AWR",
+    "BC",
+    "CQL",
+    "CRR",
+    "DT",
+    "IQL",
+    "TD3BC",
+    "Algorithm",
+    "Learner",
+    "Metrics",
+    "OneStep",
+]

@@ -1,7 +1,10 @@
-"""What algorithms share: hyper-parameters, optimisers, targets, and the evaluation of a policy by TD learning."""
+"""What algorithms share: hyper-parameters, optimisers, targets, and the two ways of valuing actions.
+
+``TDActorCritic`` values the policy's own next actions; ``InSample`` values the data's actions alone, through V.
+"""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,9 +12,10 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from edp.algorithms.base import Learner, Metrics, adam, descend, for_each_member, learner
-from edp.networks import Critic
+from edp.errors import UserError
+from edp.networks import MLP, Critic
 from edp.options import option
-from edp.policies.base import Policy
+from edp.policies.base import Policy, PolicyConfig
 from edp.types import Transitions
 
 
@@ -22,6 +26,12 @@ class Actor:
     tau: float = option(0.005, "how far targets move towards their networks", low=0.0, high=1.0)
     policy_target_every: int = option(5, "steps between moves of the target policy", low=1)
     policy_target_after: int = option(1000, "steps before its first move", low=0)
+
+    learns_from: ClassVar[str] = "transitions"
+
+    def check(self, policy: PolicyConfig) -> None:
+        if policy.reads_histories:
+            raise UserError("a transformer reads whole histories, which only --algo dt trains: use another --policy")
 
     @property
     def optimiser(self) -> optax.GradientTransformation:
@@ -39,6 +49,7 @@ class Actor:
 @dataclass(frozen=True)
 class ActorCritic(Actor):
     loss_weight: float = option(1.0, "the paper's loss weight: how much values count against imitation", low=0.0)
+    bc_weight: float = option(1.0, "how much imitation counts (the paper: 1)", low=0.0)
     discount: float = option(0.99, "discount factor", low=0.0, high=1.0)
     critic_hidden: tuple[int, ...] = option((256, 256, 256), "widths of the value networks' hidden layers", low=1)
 
@@ -49,12 +60,24 @@ class ActorCritic(Actor):
     def init_critic(self, obs_dim: int, act_dim: int, key) -> Learner:
         return learner(Critic(obs_dim, act_dim, self.critic_hidden, key), self.critic_optimiser)
 
+    def init_value(self, obs_dim: int, key) -> Learner:
+        return learner(MLP(obs_dim, self.critic_hidden, 1, key), self.optimiser)
+
 
 def critic_loss(critic: Critic, batch: Transitions, target: Float[Array, " n"]) -> tuple[Array, Metrics]:
     """The squared TD error (EDP eq. 6), summed over the ensemble."""
     q = critic(batch.obs, batch.action)
     loss = jnp.sum(jnp.mean((q - target[None]) ** 2, axis=-1))
     return loss, {"critic_loss": loss, "q_data": q.mean()}
+
+
+def value_loss(
+    value: MLP, obs: Float[Array, "n obs"], target: Float[Array, " n"], expectile: float
+) -> tuple[Array, Metrics]:
+    """Expectile regression of V: mean |expectile - 1(u < 0)| u² with u = target - V; 0.5 aims at the mean."""
+    u = target - value(obs)[:, 0]
+    loss = jnp.mean(jnp.where(u < 0, 1 - expectile, expectile) * u**2)
+    return loss, {"value_loss": loss}
 
 
 class TDState(NamedTuple):
@@ -68,17 +91,29 @@ class TDActorCritic(ActorCritic):
     """Algorithms that evaluate the policy by TD learning and then improve it: they differ in ``policy_loss``."""
 
     max_q_backup: int = option(0, "back up the best of so many next actions (0: one action)", low=0)
+    target_noise: float = option(0.0, "TD3's smoothing: noise on next actions, cut off at ±0.5", low=0.0)
+
+    def check(self, policy: PolicyConfig) -> None:
+        super().check(policy)
+        if self.max_q_backup and policy.deterministic:
+            raise UserError(
+                "--max-q-backup takes the best of several next actions, and a deterministic policy has one: "
+                "use --policy diffusion or gaussian"
+            )
 
     def init(self, policy: Policy, obs_dim: int, act_dim: int, key) -> TDState:
         return TDState(self.init_policy(policy), self.init_critic(obs_dim, act_dim, key), jnp.zeros((), jnp.int32))
 
     def update(self, state: TDState, batch: Transitions, key) -> tuple[TDState, Metrics]:
         """Algorithm 1 of the paper."""
-        critic_key, policy_key = jax.random.split(key)
+        target_key, critic_key, policy_key = jax.random.split(key, 3)
         step = state.step + 1
-        target = self.td_target(state.policy.target, state.critic.target, batch, critic_key)
+        target = self.td_target(state.policy.target, state.critic.target, batch, target_key)
         critic, critic_metrics = descend(
-            state.critic, lambda q: critic_loss(q, batch, target), self.critic_optimiser, self.tau
+            state.critic,
+            lambda q: self.critic_loss(q, state.policy.model, batch, target, critic_key),
+            self.critic_optimiser,
+            self.tau,
         )
         policy, policy_metrics = descend(
             state.policy,
@@ -90,13 +125,60 @@ class TDActorCritic(ActorCritic):
 
     def td_target(self, policy: Policy, critic: Critic, batch: Transitions, key) -> Float[Array, " n"]:
         """r + discount · min(Q1, Q2)(s', a') with a' from the policy (appendix eq. 1)."""
+        sample_key, noise_key = jax.random.split(key)
         if self.max_q_backup:
-            keys = jax.random.split(key, self.max_q_backup)
+            keys = jax.random.split(sample_key, self.max_q_backup)
             actions = jax.vmap(policy.sample, (None, 0))(batch.next_obs, keys)
             q = jax.vmap(critic, (None, 0))(batch.next_obs, actions).max(axis=0)
         else:
-            q = critic(batch.next_obs, policy.sample(batch.next_obs, key))
+            action = policy.sample(batch.next_obs, sample_key)
+            if self.target_noise:
+                noise = self.target_noise * jax.random.normal(noise_key, action.shape, action.dtype)
+                action = jnp.clip(action + jnp.clip(noise, -0.5, 0.5), -1, 1)
+            q = critic(batch.next_obs, action)
         return batch.reward + self.discount * batch.not_done * q.min(axis=0)
+
+    def critic_loss(
+        self, critic: Critic, policy: Policy, batch: Transitions, target: Float[Array, " n"], key
+    ) -> tuple[Array, Metrics]:
+        del policy, key
+        return critic_loss(critic, batch, target)
 
     def policy_loss(self, policy: Policy, critic: Critic, batch: Transitions, key) -> tuple[Array, Metrics]:
         raise NotImplementedError
+
+
+class InSampleState(NamedTuple):
+    policy: Learner
+    critic: Learner
+    value: Learner
+    step: Int[Array, ""]
+
+
+@dataclass(frozen=True)
+class InSample(ActorCritic):
+    """Algorithms that value the data's actions alone: V regresses on Q, and Q bootstraps from V."""
+
+    def init(self, policy: Policy, obs_dim: int, act_dim: int, key) -> InSampleState:
+        critic_key, value_key = jax.random.split(key)
+        return InSampleState(
+            self.init_policy(policy),
+            self.init_critic(obs_dim, act_dim, critic_key),
+            self.init_value(obs_dim, value_key),
+            jnp.zeros((), jnp.int32),
+        )
+
+    def update_value(
+        self, state: InSampleState, batch: Transitions, expectile: float
+    ) -> tuple[Learner, Array, Metrics]:
+        """V after one step towards the expectile of Q, and the advantages Q - V."""
+        q = state.critic.target(batch.obs, batch.action).min(axis=0)
+        value, metrics = descend(
+            state.value, lambda v: value_loss(v, batch.obs, q, expectile), self.optimiser, self.tau
+        )
+        return value, q - value.model(batch.obs)[:, 0], metrics
+
+    def update_critic(self, state: InSampleState, value: MLP, batch: Transitions) -> tuple[Learner, Metrics]:
+        """Q after one step towards r + discount · V(s')."""
+        target = batch.reward + self.discount * batch.not_done * value(batch.next_obs)[:, 0]
+        return descend(state.critic, lambda q: critic_loss(q, batch, target), self.critic_optimiser, self.tau)

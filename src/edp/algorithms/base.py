@@ -1,27 +1,32 @@
 """What an algorithm is to the rest of the house, and the one way in which anything here learns."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import jax
 import optax
 from jaxtyping import Array, Float
 
-from edp.policies.base import Policy
-from edp.types import Transitions
+from edp.policies.base import Policy, PolicyConfig
 
 Metrics = dict[str, Float[Array, ""]]
 
 
 class Algorithm(Protocol):
-    """A frozen dataclass of hyper-parameters with these two methods.
+    """A frozen dataclass of hyper-parameters with these methods.
 
-    A state has the learners ``policy`` and ``critic``; the critic is None if nothing is valued.
+    A state has the learners ``policy`` and ``critic``; the critic is None if no action is valued.
     """
+
+    learns_from: ClassVar[str]  # what a batch is: "transitions", those with their "tails", or "windows" of episodes
+
+    def check(self, policy: PolicyConfig) -> None:
+        """Refuse a policy that makes no sense here, with a sentence that says why and what to use."""
+        ...
 
     def init(self, policy: Policy, obs_dim: int, act_dim: int, key) -> Any: ...
 
-    def update(self, state: Any, batch: Transitions, key) -> tuple[Any, Metrics]: ...
+    def update(self, state: Any, batch: Any, key) -> tuple[Any, Metrics]: ...
 
 
 class Learner(NamedTuple):

@@ -26,10 +26,11 @@ class BC(Actor):
 
     def update(self, state: BCState, batch: Transitions, key) -> tuple[BCState, Metrics]:
         step = state.step + 1
-
-        def loss(policy: Policy) -> tuple[Array, Metrics]:
-            bc = policy.fit(batch.obs, batch.action, key).bc.mean()
-            return bc, {"bc_loss": bc}
-
-        policy, metrics = descend(state.policy, loss, self.optimiser, self.policy_tau(step))
+        policy, metrics = descend(
+            state.policy, lambda pi: self.policy_loss(pi, batch, key), self.optimiser, self.policy_tau(step)
+        )
         return BCState(policy, step), metrics
+
+    def policy_loss(self, policy: Policy, batch: Transitions, key) -> tuple[Array, Metrics]:
+        bc = policy.fit(batch.obs, batch.action, key).bc.mean()
+        return bc, {"bc_loss": bc}

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from edp.algorithms.actor_critic import TDActorCritic
 from edp.algorithms.base import Metrics
@@ -19,11 +19,15 @@ class TD3BC(TDActorCritic):
     alpha: float = option(2.0, "weight of Q against imitation, before |Q| is divided out", low=0.0)
 
     def policy_loss(self, policy: Policy, critic: Critic, batch: Transitions, key) -> tuple[Array, Metrics]:
-        """L_diff + lambda · L_pi, lambda normalised by the size of Q; Q is Q1 or Q2 by the toss of a coin."""
+        """L_diff + lambda · L_pi (eq. 10); Q is Q1 or Q2 by the toss of a coin."""
         fit_key, coin_key = jax.random.split(key)
         fit = policy.fit(batch.obs, batch.action, fit_key)
         q = critic.one_of(batch.obs, fit.action, coin_key)
-        weight = self.alpha * self.loss_weight / jax.lax.stop_gradient(jnp.abs(q).mean())
         bc = fit.bc.mean()
-        loss = bc - weight * q.mean()
+        loss = self.bc_weight * bc - self.alpha * self.loss_weight * relative(q)
         return loss, {"policy_loss": loss, "bc_loss": bc, "q_policy": q.mean()}
+
+
+def relative(q: Float[Array, " n"]) -> Float[Array, ""]:
+    """The mean of Q in units of its own size, mean |Q|, which has no gradient."""
+    return q.mean() / jax.lax.stop_gradient(jnp.abs(q).mean())

@@ -1,6 +1,7 @@
 """Likelihood-based policy improvement (EDP eq. 11): fit the policy to the data's actions, the better ones more.
 
-CRR, AWR, AWAC and IQL differ in two functions only: how an advantage is estimated, and how it becomes a weight.
+CRR, AWR, AWAC, IQL and OneStep differ in two functions only: how an advantage is estimated, and how it becomes a
+weight.
 """
 
 from collections.abc import Callable
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from edp.algorithms.base import Metrics
+from edp.errors import unknown
 from edp.policies.base import Fit, Policy
 from edp.types import Transitions
 
@@ -18,14 +20,21 @@ Advantage = Callable[[Fit, Array], Float[Array, " n"]]
 
 
 def weighted_loss(
-    policy: Policy, batch: Transitions, key, *, advantage: Advantage, weight: Weight, loss_weight: float
+    policy: Policy,
+    batch: Transitions,
+    key,
+    *,
+    advantage: Advantage,
+    weight: Weight,
+    loss_weight: float | Array,
+    bc_weight: float | Array,
 ) -> tuple[Array, Metrics]:
     """Imitation, and -E[f(A) log pi(a|s)]; no gradient flows through the weights."""
     fit_key, advantage_key = jax.random.split(key)
     fit = policy.fit(batch.obs, batch.action, fit_key)
     weights = jax.lax.stop_gradient(weight(advantage(fit, advantage_key)))
     bc = fit.bc.mean()
-    loss = bc - loss_weight * jnp.mean(weights * fit.log_prob)
+    loss = bc_weight * bc - loss_weight * jnp.mean(weights * fit.log_prob)
     return loss, {"policy_loss": loss, "bc_loss": bc, "weight": weights.mean()}
 
 
@@ -42,3 +51,12 @@ def binary(advantage: Float[Array, " n"]) -> Float[Array, " n"]:
 def softmax(scale: float) -> Weight:
     """exp(scale · A), normalised to a mean of 1 over the batch."""
     return lambda advantage: jax.nn.softmax(scale * advantage) * advantage.shape[0]
+
+
+WEIGHTS = ("exp", "binary", "softmax")
+
+
+def weight_by_name(name: str, scale: float, bound: float) -> Weight:
+    if name not in WEIGHTS:
+        raise unknown("choice of --weights", name, WEIGHTS)
+    return {"exp": exponential(scale, bound), "binary": binary, "softmax": softmax(scale)}[name]

@@ -3,18 +3,22 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console, Group
 from rich.live import Live
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from edp.data import d4rl, tasks
 from edp.experiment import Compiled, Epoch, EvalOptions, Evaluation, Spec
+from edp.options import flag
 from edp.run import Run
+from edp.settings import Settings
 
 
 @contextmanager
@@ -133,6 +137,19 @@ def evaluation_line(event: Evaluation) -> str:
     seeds = "  ".join(f"{mean:.1f}" for mean in event.scores.mean(axis=1))
     each = f"  (seeds: {seeds})" if len(event.scores) > 1 else ""
     return f"step {event.step:>9,}  score {score_text(event.scores)}{each}  in {event.seconds:.1f} s"
+
+
+def print_config(groups: dict[str, type], resolved: Settings) -> None:
+    """Every option with its value and where that came from; what is not a default stands out."""
+    table = Table("option", "value", "from", box=None, pad_edge=False)
+    for title, cls in groups.items():
+        table.add_row(f"[bold]{title}[/bold]", "", "")
+        for entry in fields(cls):
+            setting = resolved.origins[entry.name]
+            value = ",".join(map(str, setting.value)) if isinstance(setting.value, tuple) else str(setting.value)
+            style = "dim" if setting.origin == "default" else ""
+            table.add_row(f"  {flag(entry.name)}", escape(value), setting.origin, style=style)
+    Console(width=110 if not sys.stdout.isatty() else None).print(table, highlight=False)
 
 
 def result_table(spec: Spec, dataset: d4rl.Dataset, folder: Run) -> None:

@@ -1,10 +1,9 @@
 """edp eval RUN"""
 
-from dataclasses import fields, replace
-from operator import attrgetter
+from dataclasses import replace
 from pathlib import Path
 
-from edp.cli.options import Parser
+from edp.cli.options import Parser, given
 from edp.options import check
 
 DESCRIPTION = "Evaluate the policies of a finished run again, and add the result to the run's evaluations."
@@ -18,12 +17,10 @@ def main(argv: list[str]) -> int:
     parser = Parser("edp eval", DESCRIPTION, "RUN")
     parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
     parser.add_fields(experiment.EvalOptions, "evaluation (defaults: those of the run)")
-    parser.set_defaults(**dict.fromkeys(map(attrgetter("name"), fields(experiment.EvalOptions))))
     values = parser.parse(argv)
     folder = Run.open(values.run)
     spec, states = experiment.load(folder)
-    given = {name: value for name, value in vars(values).items() if name != "run" and value is not None}
-    options = check(replace(spec.evaluation, **given))
+    options = check(replace(spec.evaluation, **given([experiment.EvalOptions], values)))
     evaluation = experiment.Evaluator(spec, options)(states, spec.training.steps, folder)
     evaluation_table(spec, evaluation, options)
     return 0

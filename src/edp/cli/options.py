@@ -1,12 +1,13 @@
 """Command-line options from dataclasses, with errors of one line."""
 
 import argparse
+from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, NoReturn, get_args, get_origin, get_type_hints
 
 from edp.errors import UserError, unknown
-from edp.options import check, flag
+from edp.options import flag
 
 
 class Parser(argparse.ArgumentParser):
@@ -39,9 +40,8 @@ class Parser(argparse.ArgumentParser):
             group.add_argument(
                 flag(entry.name),
                 dest=entry.name,
-                default=default,
+                default=None,  # so that what was given can be told from what was not
                 help=text.replace("%", "%%"),
-                metavar="…",
                 **converter(hints[entry.name]),
             )
 
@@ -52,14 +52,17 @@ class Formatter(argparse.HelpFormatter):
 
 
 def converter(hint: Any) -> dict[str, Any]:
+    if hint is bool:
+        return {"action": argparse.BooleanOptionalAction}
     if get_origin(hint) is tuple:
         item = get_args(hint)[0]
         parse = lambda text: tuple(item(part) for part in text.split(","))  # noqa: E731
         parse.__name__ = f"comma-separated {item.__name__}"
-        return {"type": parse}
-    return {"type": hint if hint in (int, float, str, Path) else str}
+        return {"type": parse, "metavar": "…"}
+    return {"type": hint if hint in (int, float, str, Path) else str, "metavar": "…"}
 
 
-def build(cls: type, values: argparse.Namespace) -> Any:
-    """The dataclass with its fields taken from parsed options, each in its range."""
-    return check(cls(**{entry.name: getattr(values, entry.name) for entry in fields(cls)}))
+def given(classes: Iterable[type], values: argparse.Namespace) -> dict[str, Any]:
+    """The options of these dataclasses that were given on the command line."""
+    found = {entry.name: getattr(values, entry.name) for cls in classes for entry in fields(cls)}
+    return {name: value for name, value in found.items() if value is not None}

@@ -39,12 +39,9 @@ class Dataset(NamedTuple):
     reward: np.ndarray
     next_obs: np.ndarray
     not_done: np.ndarray
+    episode: np.ndarray  # which episode each row belongs to, counted from 0
     returns: np.ndarray  # of each whole episode
     behaviours: list[Behaved]  # what made it, if it was made by ``edp data make``
-
-    @property
-    def transitions(self) -> tuple[np.ndarray, ...]:
-        return self[:5]
 
 
 def read(path: Path, episode_limit: int | None = None) -> Dataset:
@@ -61,7 +58,7 @@ def read(path: Path, episode_limit: int | None = None) -> Dataset:
         known = ~timeouts
         known[-1] = False
         known |= terminals
-    rewards = arrays["rewards"].astype(np.float32, copy=False)
+    rewards, ends = arrays["rewards"].astype(np.float32, copy=False), terminals | timeouts
     if len(obs[known]) == 0:
         raise UserError(f"{path}: no transition in it has a known next state")
     return Dataset(
@@ -70,7 +67,8 @@ def read(path: Path, episode_limit: int | None = None) -> Dataset:
         reward=rewards[known],
         next_obs=next_obs[known],
         not_done=(~terminals[known]).astype(np.float32),
-        returns=episode_returns(rewards, terminals | timeouts),
+        episode=(np.cumsum(ends) - ends)[known],
+        returns=episode_returns(rewards, ends),
         behaviours=known_behaviours(attributes),
     )
 

@@ -14,6 +14,7 @@ from edp.errors import UserError, unknown
 class Task:
     name: str
     env: str
+    domain: str
     episode_limit: int
     min_return: float  # scores are 0 here …
     max_return: float  # … and 100 here
@@ -21,6 +22,13 @@ class Task:
     behaviours: tuple[tuple[str, float], ...] = ()  # of a built-in set: actors and shares
     transitions: int = 0
     seed: int = 0
+    steps: int | None = None  # to train, where the domain's number is not meant
+
+    @property
+    def settings(self) -> dict:
+        """Values of options that follow from the task."""
+        scale = {"target_return": self.max_return, "return_scale": self.max_return - self.min_return}
+        return scale | ({"steps": self.steps} if self.steps else {})
 
     @property
     def local(self) -> bool:
@@ -36,7 +44,8 @@ REFERENCE = {"halfcheetah": (-280.178953, 12135.0), "hopper": (-20.272305, 3234.
 
 def locomotion(body: str, **options) -> dict:
     low, high = REFERENCE[body]
-    return {"env": f"edp/{body}-d4rl-v2", "episode_limit": 1000, "min_return": low, "max_return": high, **options}
+    scores = {"min_return": low, "max_return": high}
+    return {"env": f"edp/{body}-d4rl-v2", "domain": "locomotion", "episode_limit": 1000, **scores, **options}
 
 
 def build() -> dict[str, Task]:
@@ -49,7 +58,7 @@ def build() -> dict[str, Task]:
     local = Task(
         "local/hopper-medium-expert",
         file="local/hopper-medium-expert.hdf5",
-        **locomotion("hopper", behaviours=halves, transitions=100_000),
+        **locomotion("hopper", behaviours=halves, transitions=100_000, steps=100_000),
     )
     return {task.name: task for task in [*tasks, local]}
 

@@ -12,7 +12,7 @@ Tables are float64 NumPy, made once; one loop (``integrate``) runs them all.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -184,6 +184,8 @@ def integrate(
     """Run a sampler from ``x``; ``noise_at(y, i)`` is the network's noise prediction for row ``i``.
 
     The estimate x̂₀ = (y - sigma · noise) / alpha is clipped to ``±clip`` here and nowhere else.
+    Where gradients go through the chain, each call is computed again on the way back: memory holds the points between
+    calls, not the layers inside them.
     """
     calls, stochastic = len(table.t), bool(np.any(table.noise_coef))
     levels = schedule.alpha(table.t), schedule.sigma(table.t)
@@ -191,6 +193,7 @@ def integrate(
     numbers = tuple(jnp.asarray(column, x.dtype) for column in (*levels, *coefs))
     keys = jax.random.split(key, calls) if stochastic else jnp.zeros(calls)
 
+    @partial(jax.checkpoint, prevent_cse=False)  # the loop itself keeps the two passes apart
     def call(carry, row):
         y, base, kept = carry
         i, key, alpha, sigma, base_coef, now_coef, kept_coef, noise_coef, keep, advance = row

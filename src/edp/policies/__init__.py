@@ -3,8 +3,15 @@
 from edp.policies.base import Fit, Policy, PolicyConfig
 from edp.policies.deterministic import Deterministic, DeterministicConfig
 from edp.policies.diffusion import Diffusion, DiffusionConfig
+from edp.policies.gaussian import Gaussian, GaussianConfig
+from edp.policies.transformer import Transformer, TransformerConfig
 
-POLICIES = {"diffusion": DiffusionConfig, "deterministic": DeterministicConfig}
+POLICIES = {
+    "diffusion": DiffusionConfig,
+    "gaussian": GaussianConfig,
+    "deterministic": DeterministicConfig,
+    "transformer": TransformerConfig,
+}
 
 __all__ = [
     "POLICIES",
@@ -13,6 +20,10 @@ __all__ = [
     "Diffusion",
     "DiffusionConfig",
     "Fit",
+    "Gaussian",
+    "GaussianConfig",
     "Policy",
     "PolicyConfig",
+    "Transformer",
+    "TransformerConfig",
 ]

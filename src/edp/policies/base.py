@@ -1,8 +1,10 @@
 """What a policy is to the rest of the house."""
 
 import math
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -15,16 +17,45 @@ class Fit(NamedTuple):
     log_prob: Float[Array, " n"]  # (surrogate) log-likelihood of the data's action
 
 
-class Policy(Protocol):
-    deterministic: ClassVar[bool]  # the same action for the same state
+class Policy(eqx.Module):
+    """A policy is given states; what it knows of the past, if anything, it keeps in a memory (see transformer.py)."""
 
-    def sample(self, obs: Float[Array, "n obs"], key) -> Float[Array, "n act"]: ...
+    deterministic: ClassVar[bool] = False  # the same action for the same state
 
-    def fit(self, obs: Float[Array, "n obs"], action: Float[Array, "n act"], key) -> Fit: ...
+    def sample(self, obs: Float[Array, "n obs"], key) -> Float[Array, "n act"]:
+        raise NotImplementedError
+
+    def fit(self, obs: Float[Array, "n obs"], action: Float[Array, "n act"], key) -> Fit:
+        raise NotImplementedError
+
+    def act(self, obs: Float[Array, "n obs"], key) -> Float[Array, "n act"]:
+        """The action to take when only one is asked for."""
+        return self.sample(obs, key)
+
+    def around(self, obs: Float[Array, "n obs"], fit: Fit, key, count: int) -> Float[Array, "count n act"]:
+        """Actions of the distribution that ``fit.log_prob`` belongs to: here N(fit.action, I)."""
+        del obs
+        return fit.action[None] + jax.random.normal(key, (count, *fit.action.shape), fit.action.dtype)
+
+    def sample_with_log_prob(self, obs: Float[Array, "n obs"], key) -> tuple[Array, Array]:
+        """A differentiable sample and its exact log-density, where there is one."""
+        raise NotImplementedError
+
+    def memory(self, count: int) -> Any:
+        """What to remember of ``count`` episodes at their start; None for policies that see the present alone."""
+        del count
 
 
 class PolicyConfig(Protocol):
     """A frozen dataclass of options that builds its policy."""
+
+    deterministic: ClassVar[bool]
+    reads_histories: ClassVar[bool]
+
+    @property
+    def no_entropy(self) -> str:
+        """Why the policy has no entropy that could be maximised; empty if it has one."""
+        ...
 
     def build(self, obs_dim: int, act_dim: int, key) -> Policy: ...
 

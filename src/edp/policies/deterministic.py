@@ -3,16 +3,15 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from edp.networks import MLP
 from edp.options import option
-from edp.policies.base import Fit, unit_gaussian_log_prob
+from edp.policies.base import Fit, Policy, unit_gaussian_log_prob
 
 
-class Deterministic(eqx.Module):
+class Deterministic(Policy):
     net: MLP
 
     deterministic: ClassVar[bool] = True
@@ -29,6 +28,10 @@ class Deterministic(eqx.Module):
 @dataclass(frozen=True)
 class DeterministicConfig:
     hidden: tuple[int, ...] = option((256, 256, 256), "widths of the policy's hidden layers", low=1)
+
+    deterministic: ClassVar[bool] = True
+    reads_histories: ClassVar[bool] = False
+    no_entropy: ClassVar[str] = "a deterministic policy has none"
 
     def build(self, obs_dim: int, act_dim: int, key) -> Deterministic:
         return Deterministic(MLP(obs_dim, self.hidden, act_dim, key))

@@ -1,7 +1,8 @@
 """The efficient diffusion policy (EDP, section 4)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,18 +11,42 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from edp.diffusion import Sampler, Schedule, integrate
+from edp.errors import unknown
 from edp.networks import NoiseNet
 from edp.options import option
-from edp.policies.base import Fit, unit_gaussian_log_prob
+from edp.policies.base import Fit, Policy, unit_gaussian_log_prob
 
 
-class Diffusion(eqx.Module):
+class Denoised(NamedTuple):
+    """One call of the network on corrupted actions of the data."""
+
+    action: Float[Array, "n act"]  # the data's
+    approximate: Float[Array, "n act"]  # action approximation, eq. 9
+    error: Float[Array, "n act"]  # of the predicted noise
+    elbo_weight: Float[Array, " n"]
+
+
+def gaussian_likelihood(one: Denoised) -> Float[Array, " n"]:
+    """The surrogate of eq. 13: log N(a; â⁰, I)."""
+    return unit_gaussian_log_prob(one.action, one.approximate)
+
+
+def elbo_likelihood(one: Denoised) -> Float[Array, " n"]:
+    """The lower bound of eq. 12, up to a constant: -w_k · |noise - predicted noise|²."""
+    return -one.elbo_weight * jnp.sum(one.error**2, axis=-1)
+
+
+LIKELIHOODS = {"gaussian": gaussian_likelihood, "elbo": elbo_likelihood}
+ACTIONS = ("approximate", "chain")
+
+
+class Diffusion(Policy):
     net: NoiseNet
     act_dim: int = eqx.field(static=True)
     schedule: Schedule = eqx.field(static=True)
     sampler: Sampler = eqx.field(static=True)
-
-    deterministic: ClassVar[bool] = False
+    likelihood: Callable[[Denoised], Array] = eqx.field(static=True, default=gaussian_likelihood)
+    through_chain: bool = eqx.field(static=True, default=False)  # train on sampled actions instead of approximate ones
 
     def sample(self, obs: Float[Array, "n obs"], key) -> Float[Array, "n act"]:
         """Run the sampler from pure noise (EDP eq. 3). The last step may leave [-1, 1] a little: clip."""
@@ -33,22 +58,24 @@ class Diffusion(eqx.Module):
 
     def with_sampler(self, sampler: Sampler) -> "Diffusion":
         """The same policy, sampled in another way."""
-        return Diffusion(self.net, self.act_dim, self.schedule, sampler)
+        return Diffusion(self.net, self.act_dim, self.schedule, sampler, self.likelihood, self.through_chain)
 
     def fit(self, obs: Float[Array, "n obs"], action: Float[Array, "n act"], key) -> Fit:
         """Corrupt the data's actions, predict the noise once, and take everything from that one call."""
-        step_key, noise_key = jax.random.split(key)
+        step_key, noise_key, chain_key = jax.random.split(key, 3)
         k = jax.random.randint(step_key, action.shape[:1], 0, self.schedule.steps)
         noise = jax.random.normal(noise_key, action.shape, action.dtype)
         levels = np.sqrt(self.schedule.alpha_bars), np.sqrt(1 - self.schedule.alpha_bars)
         alpha, sigma = (jnp.asarray(level, action.dtype)[k][:, None] for level in levels)
         corrupted = alpha * action + sigma * noise  # eq. 8
         predicted = self.net(obs, corrupted, k.astype(action.dtype))
-        approximate = jnp.clip((corrupted - sigma * predicted) / alpha, -1, 1)  # action approximation, eq. 9
+        approximate = jnp.clip((corrupted - sigma * predicted) / alpha, -1, 1)
+        elbo_weight = jnp.asarray(self.schedule.elbo_weights, action.dtype)[k]
+        one = Denoised(action, approximate, noise - predicted, elbo_weight)
         return Fit(
-            bc=jnp.mean((noise - predicted) ** 2, axis=-1),  # the diffusion loss, eq. 5
-            action=approximate,
-            log_prob=unit_gaussian_log_prob(action, approximate),  # of eq. 13
+            bc=jnp.mean(one.error**2, axis=-1),  # the diffusion loss, eq. 5
+            action=self.sample(obs, chain_key) if self.through_chain else approximate,
+            log_prob=self.likelihood(one),
         )
 
 
@@ -57,15 +84,34 @@ class DiffusionConfig:
     schedule: str = option("linear", "noise schedule: linear, cosine or vp")
     diffusion_steps: int = option(1000, "number of noise levels K", low=1)
     sampler: str = option("dpm", "dpm, dpm++ (2M), ddim or ddpm")
-    calls: int = option(15, "network calls of the sampler", low=1)
+    calls: int = option(15, "network calls of the sampler (0: one for each noise level)", low=0)
     order: int = option(3, "order of the dpm sampler: 1, 2 or 3", low=1, high=3)
+    likelihood: str = option("gaussian", "what stands in for the likelihood: gaussian (around one action) or elbo")
+    train_action: str = option("approximate", "actions that values improve: approximate, or chain (by sampling)")
     hidden: tuple[int, ...] = option((256, 256, 256), "widths of the policy's hidden layers", low=1)
+
+    deterministic: ClassVar[bool] = False
+    reads_histories: ClassVar[bool] = False
+    no_entropy: ClassVar[str] = "that of a diffusion policy is intractable"
+
+    def __post_init__(self):
+        if self.likelihood not in LIKELIHOODS:
+            raise unknown("choice of --likelihood", self.likelihood, LIKELIHOODS)
+        if self.train_action not in ACTIONS:
+            raise unknown("choice of --train-action", self.train_action, ACTIONS)
 
     @property
     def noise_schedule(self) -> Schedule:
         return Schedule(self.schedule, self.diffusion_steps)
 
     def build(self, obs_dim: int, act_dim: int, key) -> Diffusion:
-        sampler = Sampler(self.sampler, self.calls, self.order)
+        sampler = Sampler(self.sampler, self.calls or self.diffusion_steps, self.order)
         sampler.table(self.noise_schedule)  # refuses what does not go together
-        return Diffusion(NoiseNet(obs_dim, act_dim, self.hidden, key), act_dim, self.noise_schedule, sampler)
+        return Diffusion(
+            NoiseNet(obs_dim, act_dim, self.hidden, key),
+            act_dim,
+            self.noise_schedule,
+            sampler,
+            LIKELIHOODS[self.likelihood],
+            self.train_action == "chain",
+        )

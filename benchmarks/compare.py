@@ -1,0 +1,92 @@
+"""Every algorithm, with the diffusion policy and with a feed-forward one, on one task and one budget.
+
+    python benchmarks/compare.py [--out runs/compare] [--json results/compare.json]
+
+Each pair is one ``edp train``; pairs whose run has ended are not run again, so that it can be interrupted (remove
+the folder of a run that was cut off). Prints the table of docs/results.md.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+TASK = "local/hopper-medium-expert"
+# For ten thousand steps rather than two million: larger steps, and targets that follow faster.
+SHORT = ["--steps", "10000", "--lr", "0.001", "--tau", "0.05", "--seeds", "2"]
+CHEAP = ["--sampler", "dpm++", "--calls", "5", "--act-sampler", "dpm", "--act-calls", "15"]
+DIRECT = ["--loss-weight", "0.1"]  # values that are still being learned count less
+FEW = ["--samples", "4"]
+
+ROWS = {
+    "BC": (["--algo", "bc"], "gaussian"),
+    "10 %-BC": (["--preset", "bc-10"], "gaussian"),
+    "TD3+BC": (["--algo", "td3bc", *DIRECT], "deterministic"),
+    "CRR": (["--algo", "crr"], "gaussian"),
+    "IQL": (["--algo", "iql"], "gaussian"),
+    "AWAC": (["--algo", "awac"], "gaussian"),
+    "AWR": (["--algo", "awr"], "gaussian"),
+    "OneStep": (["--algo", "onestep"], "gaussian"),
+    "CQL": (["--algo", "cql", *DIRECT, *FEW], "gaussian"),
+}
+
+
+def jobs() -> dict[tuple[str, str], list[str]]:
+    """The options of each pair."""
+    pairs = {}
+    for name, (options, feed_forward) in ROWS.items():
+        pairs[name, "diffusion"] = [*options, "--policy", "diffusion", *SHORT, *CHEAP]
+        pairs[name, feed_forward] = [*options, "--policy", feed_forward, *SHORT]
+    return pairs | {("DT", "transformer"): ["--algo", "dt", *SHORT]}
+
+
+def scores(folder: Path) -> np.ndarray | None:
+    """(seeds, episodes) of the run's last evaluation, if it has ended."""
+    path = folder / "evaluations.jsonl"
+    return np.array(json.loads(path.read_text().splitlines()[-1])["scores"]) if path.exists() else None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("runs/compare"))
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    results = []
+    for (name, policy), options in jobs().items():
+        folder = args.out / f"{name}_{policy}".replace(" ", "").replace("%", "").replace("+", "").lower()
+        if scores(folder) is None:
+            command = [sys.executable, "-m", "edp", "train", TASK, *options, "--out", str(folder)]
+            subprocess.run(command, check=True)
+        found = scores(folder)
+        assert found is not None
+        row = {
+            "algorithm": name,
+            "policy": policy,
+            "seeds": found.mean(axis=1).round(1).tolist(),
+            "episodes": found.shape[1],
+            "command": ["edp", "train", TASK, *options],
+        }
+        results.append(row)
+        if args.json:
+            args.json.parent.mkdir(parents=True, exist_ok=True)
+            args.json.write_text(json.dumps(results, indent=2) + "\n")
+    print(table(results))
+
+
+def table(results: list[dict]) -> str:
+    lines = ["| algorithm | diffusion | feed-forward |", "| --- | --- | --- |"]
+    cells = {(row["algorithm"], row["policy"] == "diffusion"): cell(row["seeds"]) for row in results}
+    for name in dict.fromkeys(row["algorithm"] for row in results):
+        lines.append(f"| {name} | {cells.get((name, True), '–')} | {cells.get((name, False), '–')} |")
+    return "\n".join(lines)
+
+
+def cell(seeds: list[float]) -> str:
+    return f"{np.mean(seeds):.1f} ({', '.join(f'{seed:.1f}' for seed in seeds)})"
+
+
+if __name__ == "__main__":
+    main()

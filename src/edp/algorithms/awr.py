@@ -1,0 +1,59 @@
+"""Advantage-weighted regression (Peng et al. 2019): advantages from the returns that really followed."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from edp.algorithms.actor_critic import ActorCritic, value_loss
+from edp.algorithms.base import Learner, Metrics, descend
+from edp.algorithms.weighted import exponential, weighted_loss
+from edp.options import option
+from edp.policies.base import Policy
+from edp.types import Transitions
+
+
+class AWRState(NamedTuple):
+    policy: Learner
+    value: Learner
+    step: Int[Array, ""]
+    critic: None = None
+
+
+@dataclass(frozen=True)
+class AWR(ActorCritic):
+    beta: float = option(1.0, "temperature of the weights exp(advantage / beta)", low=1e-6)
+    max_weight: float = option(20.0, "the largest such weight", low=0.0)
+
+    learns_from: ClassVar[str] = "tails"
+
+    def init(self, policy: Policy, obs_dim: int, act_dim: int, key) -> AWRState:
+        del act_dim
+        return AWRState(self.init_policy(policy), self.init_value(obs_dim, key), jnp.zeros((), jnp.int32))
+
+    def update(self, state: AWRState, batch: Transitions, key) -> tuple[AWRState, Metrics]:
+        """V regresses on returns; advantages are returns less V, in units of their spread over the batch."""
+        step, tail = state.step + 1, batch.tail
+        assert tail is not None
+        returns = tail.reward + tail.discount * state.value.target(tail.obs)[:, 0]
+        value, value_metrics = descend(
+            state.value, lambda v: value_loss(v, batch.obs, returns, expectile=0.5), self.optimiser, self.tau
+        )
+        advantage = standardise(returns - value.model(batch.obs)[:, 0])
+        loss = partial(
+            weighted_loss,
+            batch=batch,
+            key=key,
+            advantage=lambda fit, key: advantage,
+            weight=exponential(1 / self.beta, self.max_weight),
+            loss_weight=self.loss_weight,
+            bc_weight=self.bc_weight,
+        )
+        policy, policy_metrics = descend(state.policy, loss, self.optimiser, self.policy_tau(step))
+        return AWRState(policy, value, step), value_metrics | policy_metrics
+
+
+def standardise(x: Array) -> Array:
+    return (x - x.mean()) / (x.std() + 1e-5)

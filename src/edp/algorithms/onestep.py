@@ -1,0 +1,41 @@
+"""OneStep RL (Brandfonbrener et al. 2021): value the behaviour that made the data, then improve on it once."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from edp.algorithms.actor_critic import InSample, InSampleState
+from edp.algorithms.base import Metrics, descend
+from edp.algorithms.weighted import exponential, weighted_loss
+from edp.options import option
+from edp.types import Transitions
+
+
+@dataclass(frozen=True)
+class OneStep(InSample):
+    evaluation_steps: int = option(50_000, "steps that value (and clone) the behaviour; the rest improve", low=1)
+    temperature: float = option(3.0, "how strongly advantages are weighted: exp(temperature · advantage)", low=0.0)
+    max_weight: float = option(100.0, "the largest such weight", low=0.0)
+
+    def update(self, state: InSampleState, batch: Transitions, key) -> tuple[InSampleState, Metrics]:
+        """First Q and V of the behaviour (the mean, not a high expectile) and its clone; then they stay as they are."""
+        step = state.step + 1
+        evaluating = step <= self.evaluation_steps
+        value, advantage, value_metrics = self.update_value(state, batch, expectile=0.5)
+        critic, critic_metrics = self.update_critic(state, value.model, batch)
+        value, critic = jax.tree.map(
+            lambda new, old: jnp.where(evaluating, new, old), (value, critic), (state.value, state.critic)
+        )
+        loss = partial(
+            weighted_loss,
+            batch=batch,
+            key=key,
+            advantage=lambda fit, key: advantage,
+            weight=exponential(self.temperature, self.max_weight),
+            loss_weight=jnp.where(evaluating, 0.0, self.loss_weight),
+            bc_weight=jnp.where(evaluating, 1.0, self.bc_weight),
+        )
+        policy, policy_metrics = descend(state.policy, loss, self.optimiser, self.policy_tau(step))
+        return InSampleState(policy, critic, value, step), value_metrics | policy_metrics | critic_metrics

@@ -1,0 +1,152 @@
+"""The causal transformer of Decision Transformer (Chen et al. 2021): actions from a history and a return asked for."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from edp.networks import MLP, Linear
+from edp.options import option
+from edp.policies.base import Policy
+from edp.types import Windows
+
+EPISODE_LIMIT = 1024  # steps of an episode that have an embedding of their own; later ones share the last
+
+
+class LayerNorm(eqx.Module):
+    scale: Float[Array, " width"]
+    shift: Float[Array, " width"]
+
+    def __init__(self, width: int):
+        self.scale, self.shift = jnp.ones(width), jnp.zeros(width)
+
+    def __call__(self, x: Float[Array, "n time width"]) -> Float[Array, "n time width"]:
+        return jax.nn.standardize(x, axis=-1) * self.scale[None, None] + self.shift[None, None]
+
+
+class Block(eqx.Module):
+    """Self-attention and a perceptron, each on normalised inputs and added to what was there."""
+
+    norms: tuple[LayerNorm, LayerNorm]
+    attend: Linear  # queries, keys and values
+    merge: Linear
+    mlp: MLP
+    heads: int = eqx.field(static=True)
+
+    def __init__(self, width: int, heads: int, key):
+        keys = jax.random.split(key, 3)
+        self.norms = LayerNorm(width), LayerNorm(width)
+        self.attend, self.merge = Linear(width, 3 * width, keys[0]), Linear(width, width, keys[1])
+        self.mlp = MLP(width, (4 * width,), width, keys[2])
+        self.heads = heads
+
+    def __call__(self, x: Float[Array, "n time width"], visible: Bool[Array, "n time time"]) -> Array:
+        parts = jnp.split(rows(self.attend, self.norms[0](x)), 3, axis=-1)
+        query, key, value = (part.reshape(*part.shape[:2], self.heads, -1) for part in parts)
+        out = jax.nn.dot_product_attention(query, key, value, mask=visible[:, None])
+        x = x + rows(self.merge, out.reshape(x.shape))
+        return x + rows(self.mlp, self.norms[1](x))
+
+
+def rows(layer, x: Float[Array, "n time inputs"]) -> Float[Array, "n time outputs"]:
+    """A layer for rows on an array with two leading axes."""
+    return layer(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:2], -1)
+
+
+class Memory(NamedTuple):
+    """The last steps of running episodes; the newest is the last, and its action is still to come."""
+
+    seen: Windows
+    goal: Float[Array, " n"]  # the return still asked for
+
+
+class Transformer(Policy):
+    embed_obs: Linear
+    embed_action: Linear
+    embed_return: Linear
+    embed_step: Float[Array, "steps width"]
+    first_norm: LayerNorm
+    blocks: tuple[Block, ...]
+    last_norm: LayerNorm
+    head: Linear
+    context: int = eqx.field(static=True)
+    target: float = eqx.field(static=True)  # the (scaled) return asked for
+    scale: float = eqx.field(static=True)  # of returns
+
+    deterministic: ClassVar[bool] = True
+
+    def __call__(self, seen: Windows) -> Float[Array, "n time act"]:
+        """An action for each step, from the return to go, the state, and everything before them."""
+        count, time = seen.mask.shape
+        step = self.embed_step[jnp.minimum(seen.step, EPISODE_LIMIT - 1)]
+        tokens = [
+            rows(self.embed_return, seen.to_go[..., None]) + step,
+            rows(self.embed_obs, seen.obs) + step,
+            rows(self.embed_action, seen.action) + step,
+        ]
+        x = self.first_norm(jnp.stack(tokens, axis=2).reshape(count, 3 * time, -1))
+        past = jnp.tril(jnp.ones((3 * time, 3 * time), bool))
+        real = jnp.repeat(seen.mask, 3, axis=1)
+        itself = jnp.eye(3 * time, dtype=bool)  # or padding would attend to nothing
+        visible = (past[None] & real[:, None]) | itself[None]
+        for block in self.blocks:
+            x = block(x, visible)
+        return jnp.tanh(rows(self.head, self.last_norm(x)[:, 1::3]))
+
+    def memory(self, count: int) -> Memory:
+        obs_dim, act_dim = self.embed_obs.weight.shape[0], self.embed_action.weight.shape[0]
+        shape = (count, self.context)
+        seen = Windows(
+            obs=jnp.zeros((*shape, obs_dim)),
+            action=jnp.zeros((*shape, act_dim)),
+            to_go=jnp.zeros(shape),
+            step=jnp.zeros(shape, int),
+            mask=jnp.zeros(shape, bool),
+        )
+        return Memory(seen, jnp.full(count, self.target))
+
+    def step(
+        self, memory: Memory, obs: Float[Array, "n obs"], reward: Float[Array, " n"], step
+    ) -> tuple[Memory, Float[Array, "n act"]]:
+        """Take in the reward of the last action and the new state, and act; what is asked for shrinks by the reward."""
+        seen, goal = memory.seen, memory.goal - reward / self.scale
+        count = len(goal)
+        now = Windows(obs, jnp.zeros_like(seen.action[:, 0]), goal, jnp.full(count, step), jnp.ones(count, bool))
+        seen = jax.tree.map(lambda old, new: jnp.concatenate([old[:, 1:], new[:, None]], axis=1), seen, now)
+        action = self(seen)[:, -1]
+        return Memory(seen._replace(action=seen.action.at[:, -1].set(action)), goal), action
+
+
+@dataclass(frozen=True)
+class TransformerConfig:
+    context: int = option(20, "steps of the past that are seen", low=1)
+    width: int = option(128, "width of the transformer", low=1)
+    layers: int = option(3, "blocks of the transformer", low=1)
+    heads: int = option(1, "attention heads", low=1)
+    target_return: float = option(1.0, "the return to ask for when acting")
+    return_scale: float = option(1.0, "what returns are divided by before the network sees them", low=1e-9)
+
+    deterministic: ClassVar[bool] = True
+    reads_histories: ClassVar[bool] = True
+    no_entropy: ClassVar[str] = "a deterministic policy has none"
+
+    def build(self, obs_dim: int, act_dim: int, key) -> Transformer:
+        keys = jax.random.split(key, 5 + self.layers)
+        steps = jax.random.normal(keys[3], (EPISODE_LIMIT, self.width)) / math.sqrt(self.width)
+        return Transformer(
+            embed_obs=Linear(obs_dim, self.width, keys[0]),
+            embed_action=Linear(act_dim, self.width, keys[1]),
+            embed_return=Linear(1, self.width, keys[2]),
+            embed_step=steps,
+            first_norm=LayerNorm(self.width),
+            blocks=tuple(Block(self.width, self.heads, k) for k in keys[5:]),
+            last_norm=LayerNorm(self.width),
+            head=Linear(self.width, act_dim, keys[4]),
+            context=self.context,
+            target=self.target_return / self.return_scale,
+            scale=self.return_scale,
+        )
