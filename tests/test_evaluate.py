@@ -16,6 +16,8 @@ class Uniform:
     def sample(self, obs, key):
         return jax.random.randint(key, (obs.shape[0], 1), 0, 4).astype(jnp.float32)
 
+    act = sample
+
 
 def critic(obs, action):
     """The smaller of two Q-functions is the action times the state."""
@@ -55,6 +57,6 @@ class Countdown(gymnasium.Env):
 def test_episodes_of_different_lengths_end_on_their_own():
     envs = [[Countdown() for _ in range(3)] for _ in range(2)]
     scale = np.array([[[1.0]] * 3, [[10.0]] * 3])
-    episodes = roll_out(lambda obs, step: scale, envs, first_seed=2)
+    episodes = roll_out(lambda obs, rewards, step: scale, envs, first_seed=2)
     np.testing.assert_array_equal(episodes.lengths, [[2, 3, 4]] * 2)
     assert episodes.returns == pytest.approx(np.array([[2, 3, 4], [20, 30, 40]]))

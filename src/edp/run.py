@@ -10,7 +10,7 @@ from typing import Any
 
 from edp.errors import UserError
 
-SCHEMA = 1
+SCHEMA = 2
 PACKAGES = ("edp", "jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "gymnasium", "mujoco", "numpy")
 
 

@@ -27,9 +27,10 @@ def on_devices(data: Any, like: NamedSharding) -> Any:
     return jax.device_put(data, NamedSharding(like.mesh, PartitionSpec()))
 
 
+@partial(jax.jit, static_argnames="init")
 def init_states(init: Callable[[Any], Any], keys: jax.Array) -> Any:
     """``init(key)`` for every seed, stacked."""
-    return jax.jit(jax.vmap(init))(keys)
+    return jax.vmap(init)(keys)
 
 
 @partial(jax.jit, static_argnames=("update", "steps", "batch_size"), donate_argnames="states")

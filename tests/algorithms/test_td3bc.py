@@ -8,6 +8,7 @@ import pytest
 from edp.algorithms.actor_critic import critic_loss
 from edp.algorithms.base import adam, descend, for_each_member, learner
 from edp.algorithms.td3bc import TD3BC
+from edp.networks import Critic
 from edp.policies import Fit
 from edp.types import Transitions
 
@@ -49,7 +50,7 @@ def test_eq6_critic_loss():
 @pytest.mark.parametrize("seed", range(4))
 def test_appendix_eq1_td_target_takes_the_smaller_q_and_stops_at_terminals(seed):
     key = jax.random.key(seed)
-    a = 0.25 if bool(jax.random.bernoulli(key)) else -0.25
+    a = 0.25 if bool(jax.random.bernoulli(jax.random.split(key)[0])) else -0.25
     target = TD3BC(discount=0.9).td_target(FakePolicy(), FakeCritic(), BATCH, key)  # pyright: ignore
     np.testing.assert_allclose(target, [1 + 0.9 * min(3 + a, 3 - 2 * a), 2.0], rtol=1e-6)
 
@@ -63,6 +64,32 @@ def test_eq10_policy_loss_and_lambda_normalisation():
     loss, _ = TD3BC(alpha=2.0, loss_weight=0.5).policy_loss(FakePolicy(), FakeCritic(), BATCH, jax.random.key(0))  # pyright: ignore
     q = np.array([1.2, 1.4])
     assert float(loss) == pytest.approx(0.2 - 2.0 * 0.5 / np.abs(q).mean() * q.mean(), rel=1e-5)
+
+
+def test_appendix_a1_policy_improvement_tosses_a_coin_between_q1_and_q2():
+    """One member for the whole batch, each as often, and lambda normalised by that member's own size."""
+    critic, policy = Critic(1, 1, (8,), jax.random.key(0)), FakePolicy()
+    q = np.asarray(critic(BATCH.obs, policy.fit(None, None, None).action))
+    expected = 0.2 - 2.0 * q.mean(axis=1) / np.abs(q).mean(axis=1)
+    loss = jax.jit(lambda key: TD3BC().policy_loss(policy, critic, BATCH, key)[0])  # pyright: ignore
+    losses = np.array([float(loss(key)) for key in jax.random.split(jax.random.key(1), 200)])
+    first, second = (np.isclose(losses, value, rtol=1e-4) for value in expected)
+    assert (first ^ second).all()
+    assert 70 < first.sum() < 130
+
+
+def test_target_noise_moves_next_actions_by_at_most_a_half():
+    class Still(FakePolicy):
+        def sample(self, obs, key):
+            return jnp.zeros((obs.shape[0], 1))
+
+    keys = jax.random.split(jax.random.key(0), 500)
+    noisy = jax.vmap(lambda key: TD3BC(discount=1.0, target_noise=5.0).td_target(Still(), FakeCritic(), BATCH, key))(
+        keys
+    )  # pyright: ignore
+    # With noise z in [-0.5, 0.5], min(Q1, Q2) = 3 + min(z, -2 z), which lies between 2 and 3.
+    assert pytest.approx(float(noisy[:, 0].min())) == 1 + 2.0
+    assert float(noisy[:, 0].max()) <= 1 + 3.0
 
 
 def test_lambda_has_no_gradient():

@@ -5,12 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from edp.algorithms import CRR, IQL
-from edp.algorithms.crr import crr_advantage
+from edp.algorithms import AWAC, AWR, CRR, IQL, OneStep
+from edp.algorithms.actor_critic import value_loss
+from edp.algorithms.awr import standardise
+from edp.algorithms.crr import compared
 from edp.algorithms.weighted import binary, exponential, softmax, weighted_loss
 from edp.errors import UserError
-from edp.policies import Fit
-from edp.types import Transitions
+from edp.policies import DeterministicConfig, Fit, Policy
+from edp.types import Tail, Transitions
 
 BATCH = Transitions(
     obs=jnp.asarray([[1.0], [2.0], [3.0]]),
@@ -24,7 +26,9 @@ ADVANTAGE = np.array([0.0, -1.0, 5.0])
 
 class FakePolicy:
     def fit(self, obs, action, key):
-        return Fit(jnp.asarray([0.1, 0.2, 0.3]), jnp.zeros_like(action), jnp.asarray([-1.0, -2.0, -3.0]))
+        return Fit(jnp.asarray([0.1, 0.2, 0.3]), jnp.full_like(action, 0.25), jnp.asarray([-1.0, -2.0, -3.0]))
+
+    around = Policy.around
 
 
 def critic(obs, action):
@@ -39,15 +43,13 @@ def numpy_min_q(obs, action):
 def test_appendix_eq7_expectile_loss():
     """|tau - 1(u < 0)| u² with u = Q - V."""
     q, v = np.array([2.0, 1.0, 3.5]), np.array([1.0, 2.0, 3.0])
-    loss, _ = IQL(expectile=0.9).value_loss(lambda obs: obs, BATCH, jnp.asarray(q))  # pyright: ignore
+    loss, _ = value_loss(lambda obs: obs, BATCH.obs, jnp.asarray(q), 0.9)  # pyright: ignore
     u = q - v
     assert float(loss) == pytest.approx(np.mean(np.abs(0.9 - (u < 0)) * u**2), rel=1e-5)
 
 
 def test_an_iql_update_learns_v_then_the_policy_then_q():
     """One update against the same three losses put together by hand, with the networks each of them must see."""
-    from edp.policies import DeterministicConfig
-
     algorithm, key = IQL(critic_hidden=(8,), discount=0.9, tau=0.5), jax.random.key(1)
     init = jax.jit(lambda key: algorithm.init(DeterministicConfig((8,)).build(1, 1, key), 1, 1, key))
     state, other = init(jax.random.key(0)), init(jax.random.key(5))
@@ -75,27 +77,87 @@ def test_an_iql_update_learns_v_then_the_policy_then_q():
     ],
 )
 def test_eq11_weighted_likelihood(weight, expected):
-    given = {"advantage": lambda fit, key: jnp.asarray(ADVANTAGE), "weight": weight, "loss_weight": 0.5}
+    given = {
+        "advantage": lambda fit, key: jnp.asarray(ADVANTAGE),
+        "weight": weight,
+        "loss_weight": 0.5,
+        "bc_weight": 0.7,
+    }
     loss, metrics = weighted_loss(FakePolicy(), BATCH, jax.random.key(0), **given)  # pyright: ignore
-    assert float(loss) == pytest.approx(0.2 - 0.5 * np.mean(expected * [-1, -2, -3]), rel=1e-5)
+    assert float(loss) == pytest.approx(0.7 * 0.2 - 0.5 * np.mean(expected * [-1, -2, -3]), rel=1e-5)
     assert float(metrics["weight"]) == pytest.approx(expected.mean(), rel=1e-5)
 
 
 def test_appendix_eq6_crr_advantage():
-    key, mean = jax.random.key(4), jnp.asarray([[0.5], [0.0], [-0.5]])
-    got = crr_advantage(critic, BATCH, mean, key, samples=7)  # pyright: ignore
-    actions = np.asarray(mean)[None] + np.asarray(jax.random.normal(key, (7, 3, 1)))
+    others = jnp.asarray([[[0.5], [0.0], [-0.5]], [[0.1], [0.9], [-0.9]]])
+    got = compared(critic, BATCH, others)  # pyright: ignore
     obs, action = np.asarray(BATCH.obs), np.asarray(BATCH.action)
-    expected = numpy_min_q(obs, action)[:, 0] - numpy_min_q(obs[None], actions)[:, :, 0].mean(axis=0)
-    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+    expected = numpy_min_q(obs, action)[:, 0] - numpy_min_q(obs[None], np.asarray(others))[:, :, 0].mean(axis=0)
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
-def test_crr_hands_its_advantage_and_weight_to_the_shared_loss():
-    algorithm, key = CRR(weights="binary", samples=3, loss_weight=2.0), jax.random.key(1)
+def test_appendix_eq6_crr_draws_its_actions_around_the_approximate_one():
+    """ã ~ N(â⁰, I), as many as asked for."""
+    algorithm, key = CRR(weights="binary", samples=7, loss_weight=2.0), jax.random.key(1)
     loss, _ = algorithm.policy_loss(FakePolicy(), critic, BATCH, key)  # pyright: ignore
-    advantage = crr_advantage(critic, BATCH, jnp.zeros((3, 1)), jax.random.split(key)[1], 3)  # pyright: ignore
-    expected = 0.2 - 2.0 * np.mean((np.asarray(advantage) > 0) * np.array([-1, -2, -3]))
-    assert float(loss) == pytest.approx(expected, rel=1e-5)
+    drawn = 0.25 + np.asarray(jax.random.normal(jax.random.split(key)[1], (7, 3, 1)))
+    obs, action = np.asarray(BATCH.obs), np.asarray(BATCH.action)
+    advantage = numpy_min_q(obs, action)[:, 0] - numpy_min_q(obs[None], drawn)[:, :, 0].mean(axis=0)
+    assert float(loss) == pytest.approx(0.2 - 2.0 * np.mean((advantage > 0) * np.array([-1, -2, -3])), rel=1e-5)
+
+
+def test_awac_compares_with_the_policys_own_action():
+    """exp((Q(s, a) - Q(s, â⁰)) / beta), at most the bound."""
+    loss, metrics = AWAC(beta=0.5, max_weight=1.2).policy_loss(FakePolicy(), critic, BATCH, jax.random.key(0))  # pyright: ignore
+    obs, action = np.asarray(BATCH.obs), np.asarray(BATCH.action)
+    advantage = (numpy_min_q(obs, action) - numpy_min_q(obs, np.full((3, 1), 0.25)))[:, 0]
+    weights = np.minimum(np.exp(advantage / 0.5), 1.2)
+    assert float(metrics["weight"]) == pytest.approx(weights.mean(), rel=1e-5)
+    assert float(loss) == pytest.approx(0.2 - np.mean(weights * [-1, -2, -3]), rel=1e-5)
+
+
+def started(algorithm, seed=0):
+    """A state with small networks."""
+    return algorithm.init(DeterministicConfig((8,)).build(1, 1, jax.random.key(seed)), 1, 1, jax.random.key(seed))
+
+
+def test_appendix_eq4_awr_advantages_are_returns_less_values():
+    """V regresses on R + discount · V(last state), and the advantages, in units of their spread, become weights."""
+    algorithm = AWR(critic_hidden=(8,), beta=0.5, max_weight=3.0)
+    state = started(algorithm)
+    tail = Tail(jnp.asarray([1.0, 5.0, 2.0]), jnp.asarray([[0.3], [0.1], [0.2]]), jnp.asarray([0.5, 0.0, 0.9]))
+    after, metrics = jax.jit(algorithm.update)(state, BATCH._replace(tail=tail), jax.random.key(1))
+    last = np.asarray(state.value.target(tail.obs))[:, 0]
+    returns = np.array([1.0, 5.0, 2.0]) + np.array([0.5, 0.0, 0.9]) * last
+    error = returns - np.asarray(state.value.model(BATCH.obs))[:, 0]
+    assert float(metrics["value_loss"]) == pytest.approx(np.mean(0.5 * error**2), rel=1e-4)
+    advantage = returns - np.asarray(after.value.model(BATCH.obs))[:, 0]
+    advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-5)
+    assert float(metrics["weight"]) == pytest.approx(np.minimum(np.exp(advantage / 0.5), 3.0).mean(), rel=1e-4)
+
+
+def test_standardised_advantages_that_are_all_equal_are_zero():
+    np.testing.assert_allclose(standardise(jnp.full(4, 7.0)), 0)
+
+
+def test_onestep_values_the_behaviour_then_improves_once():
+    """While it evaluates: the mean (not a high expectile) and pure imitation. Then Q and V stay, and weights count."""
+    algorithm = OneStep(critic_hidden=(8,), evaluation_steps=1, temperature=2.0, bc_weight=0.0)
+    state, update = started(algorithm), jax.jit(algorithm.update)
+    first, metrics = update(state, BATCH, jax.random.key(1))
+    u = (
+        np.asarray(state.critic.target(BATCH.obs, BATCH.action)).min(axis=0)
+        - np.asarray(state.value.model(BATCH.obs))[:, 0]
+    )
+    assert float(metrics["value_loss"]) == pytest.approx(np.mean(0.5 * u**2), rel=1e-4)
+    assert float(metrics["policy_loss"]) == pytest.approx(float(metrics["bc_loss"]), rel=1e-6)
+    second, metrics = update(first, BATCH, jax.random.key(2))
+    for a, b in zip(*(jax.tree.leaves((s.critic, s.value)) for s in (first, second)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    action = np.asarray(first.policy.model.sample(BATCH.obs, jax.random.key(0)))
+    log_prob = -0.5 * ((np.asarray(BATCH.action) - action) ** 2).sum(axis=1) - 0.5 * np.log(2 * np.pi)
+    assert float(metrics["policy_loss"]) == pytest.approx(-float(metrics["weight"]) * log_prob.mean(), rel=0.2)
+    assert any((a != b).any() for a, b in zip(*(map(np.asarray, jax.tree.leaves(s.policy)) for s in (first, second))))
 
 
 def test_unknown_weights_are_refused():

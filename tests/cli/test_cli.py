@@ -72,7 +72,8 @@ def test_a_run_directory_holds_config_metrics_evaluations_and_checkpoint(run_fol
     assert config["task"] == "hopper-medium-v2"
     assert config["algorithm"]["name"] == "td3bc"
     assert config["policy"]["calls"] == 3
-    assert config["data"] == str(hopper_file)
+    assert config["file"] == str(hopper_file)
+    assert (config["origins"]["calls"], config["origins"]["lr"]) == ("command line", "domain locomotion")
     metrics = [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in metrics] == [10, 20, 30]
     assert all(len(values) == 2 for row in metrics for values in row["metrics"].values())
@@ -189,7 +190,7 @@ def test_damaged_runs_are_refused(capsys, tmp_path):
     assert "damaged" in fails(capsys, "eval", tmp_path)
     (tmp_path / "config.json").write_text('{"schema": 99}')
     assert "schema 99" in fails(capsys, "eval", tmp_path)
-    (tmp_path / "config.json").write_text('{"schema": 1}')
+    (tmp_path / "config.json").write_text('{"schema": 2}')
     assert "not a config of this version" in fails(capsys, "eval", tmp_path)
 
 
@@ -219,3 +220,38 @@ def test_data_list_shows_every_task(capsys):
     out = capsys.readouterr().out
     assert "halfcheetah-medium-replay-v2" in out
     assert "local/hopper-medium-expert" in out
+
+
+def test_print_config_lists_values_and_origins_and_does_nothing_else(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["train", "hopper-medium-v2", "--algo", "iql", "--policy", "gaussian", "--tau", "0.01", "--print-config"]
+    assert main(words) == 0
+    rows = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
+    origins = {row[0]: (row[1], row[2].strip()) for row in rows if len(row) == 3}
+    assert origins["--lr"] == ("0.0003", "domain locomotion")
+    assert origins["--tau"] == ("0.01", "command line")
+    assert origins["--bc-weight"] == ("0.0", "iql with gaussian")
+    assert origins["--expectile"] == ("0.7", "default")
+    assert origins["--steps"] == ("2000000", "domain locomotion")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pairs_that_make_no_sense_are_refused_with_the_reason(capsys):
+    for words, reason in (
+        (["--algo", "cql", "--policy", "deterministic", "--entropy", "0.1"], "a deterministic policy has none"),
+        (["--algo", "dt", "--policy", "gaussian"], "use --policy transformer"),
+        (["--policy", "transformer"], "only --algo dt trains"),
+        (["--policy", "deterministic", "--max-q-backup", "10"], "use --policy diffusion or gaussian"),
+        (["--preset", "dql", "--policy", "gaussian"], "preset dql sets --sampler"),
+    ):
+        assert reason in fails(capsys, "train", "local/hopper-medium-expert", *words)
+
+
+@pytest.mark.parametrize(
+    "words", [["--algo", "dt", "--context", "3", "--width", "8"], ["--algo", "awr", "--calls", "3"]]
+)
+def test_data_in_other_forms_trains_too(words, hopper_file, tmp_path):
+    """Decision Transformer learns from windows of episodes and AWR from returns: from file to evaluation and back."""
+    tiny = ["--steps", "10", "--epoch-steps", "10", "--episodes", "2", "--quiet", "--out", str(tmp_path / "r")]
+    assert main(["train", "hopper-medium-v2", "--data", str(hopper_file), *words, *tiny]) == 0
+    assert main(["eval", str(tmp_path / "r"), "--episodes", "1"]) == 0

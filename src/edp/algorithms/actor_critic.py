@@ -171,12 +171,12 @@ class InSample(ActorCritic):
     def update_value(
         self, state: InSampleState, batch: Transitions, expectile: float
     ) -> tuple[Learner, Array, Metrics]:
-        """V after one step towards the expectile of Q, and the advantages Q - V."""
+        """V after one step towards the expectile of Q, and that Q."""
         q = state.critic.target(batch.obs, batch.action).min(axis=0)
         value, metrics = descend(
             state.value, lambda v: value_loss(v, batch.obs, q, expectile), self.optimiser, self.tau
         )
-        return value, q - value.model(batch.obs)[:, 0], metrics
+        return value, q, metrics
 
     def update_critic(self, state: InSampleState, value: MLP, batch: Transitions) -> tuple[Learner, Metrics]:
         """Q after one step towards r + discount · V(s')."""

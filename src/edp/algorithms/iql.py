@@ -19,7 +19,8 @@ class IQL(InSample):
     def update(self, state: InSampleState, batch: Transitions, key) -> tuple[InSampleState, Metrics]:
         """V first, then the policy, then Q."""
         step = state.step + 1
-        value, advantage, value_metrics = self.update_value(state, batch, self.expectile)
+        value, q, value_metrics = self.update_value(state, batch, self.expectile)
+        advantage = q - value.model(batch.obs)[:, 0]
         loss = partial(
             weighted_loss,
             batch=batch,

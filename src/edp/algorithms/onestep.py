@@ -23,11 +23,12 @@ class OneStep(InSample):
         """First Q and V of the behaviour (the mean, not a high expectile) and its clone; then they stay as they are."""
         step = state.step + 1
         evaluating = step <= self.evaluation_steps
-        value, advantage, value_metrics = self.update_value(state, batch, expectile=0.5)
+        value, q, value_metrics = self.update_value(state, batch, expectile=0.5)
         critic, critic_metrics = self.update_critic(state, value.model, batch)
         value, critic = jax.tree.map(
             lambda new, old: jnp.where(evaluating, new, old), (value, critic), (state.value, state.critic)
         )
+        advantage = q - value.model(batch.obs)[:, 0]
         loss = partial(
             weighted_loss,
             batch=batch,
