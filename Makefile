@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test lint types bench clean
+.PHONY: run test lint types bench compare picture clean
 
 # The paper's settings are for two million steps. For ten thousand: larger steps, targets that follow faster, less weight on
 # values that are still being learned, and cheaper samples in training (but not in acting).
@@ -23,6 +23,12 @@ types: .venv/ready-dev
 
 bench: .venv/ready  ## training steps against the machine's matmul rate (wants an idle machine)
 	$(BIN)/python benchmarks/train_step.py --json results/train_step.json
+
+compare: .venv/ready  ## every algorithm with two policies on the built-in data (about 90 minutes)
+	$(BIN)/python benchmarks/compare.py --json results/compare.json
+
+picture: .venv/ready-dev  ## the bandit of the README
+	$(BIN)/python examples/bandit.py --out docs/bandit.png
 
 # The locks pin every package to the version that was tested, most of all MuJoCo: its physics differ between versions.
 .venv/ready: requirements.lock pyproject.toml

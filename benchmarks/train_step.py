@@ -2,7 +2,8 @@
 
     python benchmarks/train_step.py [--json results/train_step.json]
 
-At walker2d's shapes (17 observations, 6 actions), batch 256. Only matmul FLOPs count.
+At walker2d's shapes (17 observations, 6 actions), batch 256: variants of the paper's TD3+BC (K = 1000, 100k rows, one
+seed, where nothing else is said), and every algorithm with every policy. Only matmul FLOPs count.
 """
 
 import argparse
@@ -10,59 +11,81 @@ import json
 import os
 import platform
 import statistics
-from functools import partial
+from contextlib import suppress
+from functools import cache
+from itertools import product
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from edp import train
-from edp.algorithms import TD3BC
-from edp.policies import DeterministicConfig, DiffusionConfig
-from edp.types import Transitions
+from edp import settings, train
+from edp.algorithms import ALGORITHMS
+from edp.data import d4rl, episodes
+from edp.errors import UserError
+from edp.policies import POLICIES
 from flops import gemm, matmul_flops, seconds
 
 OBS, ACT, BATCH, STEPS, ROUNDS = 17, 6, 256, 50, 7
 
 
-def data(rows: int) -> Transitions:
-    keys = jax.random.split(jax.random.key(0), 4)
-    obs, next_obs = jax.random.normal(keys[0], (rows, OBS)), jax.random.normal(keys[1], (rows, OBS))
-    action = jax.random.uniform(keys[2], (rows, ACT), minval=-1, maxval=1)
-    return Transitions(obs, action, jax.random.normal(keys[3], (rows,)), next_obs, jnp.ones(rows))
+@cache
+def dataset(rows: int) -> d4rl.Dataset:
+    """Random data in episodes of 100 steps."""
+    rng = np.random.default_rng(0)
+    obs, next_obs = rng.standard_normal((2, rows, OBS), np.float32)
+    action, reward = rng.uniform(-1, 1, (rows, ACT)).astype(np.float32), rng.standard_normal(rows, np.float32)
+    ones, episode = np.ones(rows, np.float32), np.arange(rows) // 100
+    return d4rl.Dataset(obs, action, reward, next_obs, ones, episode, np.zeros(0), [])
 
 
-def case(policy, rows: int, seeds: int = 1):
+def case(name: str = "td3bc", policy_name: str = "diffusion", rows: int = 100_000, seeds: int = 1, **options):
     """A function that runs STEPS training steps, and their matmul FLOPs."""
-    algorithm, transitions, keys = TD3BC(), data(rows), train.seed_keys(range(seeds))
+    layers = settings.layers(name, policy_name, "locomotion", {}, None)
+    algorithm, policy = settings.resolve((ALGORITHMS[name], POLICIES[policy_name]), layers, options).parts
+    algorithm.check(policy)
+    data = {
+        "transitions": lambda: episodes.transitions(dataset(rows)),
+        "tails": lambda: episodes.transitions(dataset(rows), episodes.tails(dataset(rows), 0.99)),
+        "windows": lambda: episodes.sequences(dataset(rows), policy.context, 1.0),
+    }[algorithm.learns_from]()
+    data, keys = jax.tree.map(jnp.asarray, data), train.seed_keys(range(seeds))
     init = lambda key: algorithm.init(policy.build(OBS, ACT, key), OBS, ACT, key)  # noqa: E731
     states = train.init_states(init, keys)
-    batch = jax.tree.map(lambda column: column[:BATCH], transitions)
-    flops = seeds * matmul_flops(algorithm.update, jax.tree.map(lambda leaf: leaf[0], states), batch, keys[0])
+    one = jax.tree.map(lambda leaf: leaf[0], states)
+    flops = seeds * matmul_flops(algorithm.update, one, data.draw(keys[0], BATCH), keys[0])
 
     def run():
         nonlocal states
-        states, metrics = train.epoch(algorithm.update, states, transitions, keys, steps=STEPS, batch_size=BATCH)
+        states, metrics = train.epoch(algorithm.update, states, data, keys, steps=STEPS, batch_size=BATCH)
         return metrics
 
     return run, STEPS * flops
+
+
+def pairs() -> dict:
+    """Every algorithm with every policy that it goes with, at their own settings."""
+    cases = {}
+    for name, policy in product(ALGORITHMS, POLICIES):
+        with suppress(UserError):
+            cases[f"{name} + {policy}"] = case(name, policy)
+    return cases
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    edp = partial(DiffusionConfig, calls=15)
     cases = {
         "GEMM 256³": gemm(),
-        "edp K=1000, 100k rows": case(edp(diffusion_steps=1000), 100_000),
-        "edp K=100, 100k rows": case(edp(diffusion_steps=100), 100_000),
-        "edp K=5, 100k rows": case(edp(diffusion_steps=5), 100_000),
-        "edp K=1000, 10k rows": case(edp(diffusion_steps=1000), 10_000),
-        "edp K=1000, 2M rows": case(edp(diffusion_steps=1000), 2_000_000),
-        "edp K=1000, 5 seeds": case(edp(diffusion_steps=1000), 100_000, seeds=5),
-        "edp, 5 calls of dpm++": case(DiffusionConfig(sampler="dpm++", calls=5), 100_000),
-        "feed-forward TD3+BC": case(DeterministicConfig(), 100_000),
+        "td3bc, K = 100": case(diffusion_steps=100),
+        "td3bc, K = 5": case(diffusion_steps=5),
+        "td3bc, 10k rows": case(rows=10_000),
+        "td3bc, 2M rows": case(rows=2_000_000),
+        "td3bc, 5 seeds": case(seeds=5),
+        "td3bc, 5 calls of dpm++": case(sampler="dpm++", calls=5),
+        **pairs(),
     }
     times = {name: [] for name in cases}
     for run, _ in cases.values():
@@ -73,7 +96,7 @@ def main() -> None:
     rates = {name: cases[name][1] / statistics.median(times[name]) for name in cases}
     machine = rates["GEMM 256³"]
     results = {}
-    print(f"{'':<24}{'GFLOP/step':>12}{'steps/s':>10}{'GFLOP/s':>10}{'of GEMM':>9}   spread of the times")
+    print(f"{'':<26}{'GFLOP/step':>12}{'steps/s':>10}{'GFLOP/s':>10}{'of GEMM':>9}   spread of the times")
     for name, (_, flops) in cases.items():
         median, low, high = statistics.median(times[name]), min(times[name]), max(times[name])
         steps = STEPS if "GEMM" not in name else 200
@@ -86,7 +109,7 @@ def main() -> None:
         }
         results[name] = row
         print(
-            f"{name:<24}{row['gflop_per_step']:>12.3f}{row['steps_per_second']:>10.1f}{row['gflop_per_second']:>10.1f}"
+            f"{name:<26}{row['gflop_per_step']:>12.3f}{row['steps_per_second']:>10.1f}{row['gflop_per_second']:>10.1f}"
             f"{row['share_of_gemm']:>9.0%}   {row['spread'][0]:.2f} to {row['spread'][1]:.2f}"
         )
     if args.json:
