@@ -18,19 +18,19 @@ TASK = "local/hopper-medium-expert"
 # For ten thousand steps rather than two million: larger steps, and targets that follow faster.
 SHORT = ["--steps", "10000", "--lr", "0.001", "--tau", "0.05", "--seeds", "2"]
 CHEAP = ["--sampler", "dpm++", "--calls", "5", "--act-sampler", "dpm", "--act-calls", "15"]
-DIRECT = ["--loss-weight", "0.1"]  # values that are still being learned count less
+DIRECT = ["--loss-weight", "0.1"]  # values that are still being learned count less against the diffusion loss
 FEW = ["--samples", "4"]
 
 ROWS = {
     "BC": (["--algo", "bc"], "gaussian"),
     "10 %-BC": (["--preset", "bc-10"], "gaussian"),
-    "TD3+BC": (["--algo", "td3bc", *DIRECT], "deterministic"),
+    "TD3+BC": (["--algo", "td3bc"], "deterministic"),
     "CRR": (["--algo", "crr"], "gaussian"),
     "IQL": (["--algo", "iql"], "gaussian"),
     "AWAC": (["--algo", "awac"], "gaussian"),
     "AWR": (["--algo", "awr"], "gaussian"),
     "OneStep": (["--algo", "onestep"], "gaussian"),
-    "CQL": (["--algo", "cql", *DIRECT, *FEW], "gaussian"),
+    "CQL": (["--algo", "cql", *FEW], "gaussian"),
 }
 
 
@@ -38,15 +38,20 @@ def jobs() -> dict[tuple[str, str], list[str]]:
     """The options of each pair."""
     pairs = {}
     for name, (options, feed_forward) in ROWS.items():
-        pairs[name, "diffusion"] = [*options, "--policy", "diffusion", *SHORT, *CHEAP]
+        direct = DIRECT if name in ("TD3+BC", "CQL") else []
+        pairs[name, "diffusion"] = [*options, *direct, "--policy", "diffusion", *SHORT, *CHEAP]
         pairs[name, feed_forward] = [*options, "--policy", feed_forward, *SHORT]
     return pairs | {("DT", "transformer"): ["--algo", "dt", *SHORT]}
 
 
-def scores(folder: Path) -> np.ndarray | None:
-    """(seeds, episodes) of the run's last evaluation, if it has ended."""
-    path = folder / "evaluations.jsonl"
-    return np.array(json.loads(path.read_text().splitlines()[-1])["scores"]) if path.exists() else None
+def scores(folder: Path, options: list[str]) -> np.ndarray | None:
+    """(seeds, episodes) at the end of the run, if it has ended."""
+    if not (folder / "checkpoint").exists():
+        return None
+    command = json.loads((folder / "config.json").read_text())["command"]
+    if command[3 : 3 + len(options)] != options:
+        sys.exit(f"{folder} was made with other options ({' '.join(command)}): remove it, or choose another --out")
+    return np.array(json.loads((folder / "evaluations.jsonl").read_text().splitlines()[0])["scores"])
 
 
 def main() -> None:
@@ -57,10 +62,10 @@ def main() -> None:
     results = []
     for (name, policy), options in jobs().items():
         folder = args.out / f"{name}_{policy}".replace(" ", "").replace("%", "").replace("+", "").lower()
-        if scores(folder) is None:
+        if scores(folder, options) is None:
             command = [sys.executable, "-m", "edp", "train", TASK, *options, "--out", str(folder)]
             subprocess.run(command, check=True)
-        found = scores(folder)
+        found = scores(folder, options)
         assert found is not None
         row = {
             "algorithm": name,

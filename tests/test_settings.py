@@ -1,5 +1,7 @@
 """Where the values of options come from."""
 
+from dataclasses import fields
+
 import pytest
 
 from edp import settings
@@ -91,8 +93,42 @@ def test_every_preset_builds(preset):
     jax.eval_shape(lambda key: parts[1].build(3, 2, key), jax.random.key(0))
 
 
-@pytest.mark.parametrize("table", [settings.POLICY, settings.ALGORITHM, settings.PAIR])
+TABLES = (
+    settings.DOMAINS,
+    settings.DOMAIN_WITH,
+    settings.POLICY,
+    settings.ALGORITHM,
+    settings.PAIR,
+    settings.PRESETS,
+)
+
+
+@pytest.mark.parametrize("table", TABLES)
 def test_every_name_in_the_tables_is_known(table):
-    for key in table:
-        names = key if isinstance(key, tuple) else (key,)
-        assert all(name in ALGORITHMS or name in POLICIES for name in names)
+    classes = (*ALGORITHMS.values(), *POLICIES.values(), DataOptions, TrainOptions, EvalOptions)
+    options = {entry.name for cls in classes for entry in fields(cls)} | {"algo"}
+    names = {*ALGORITHMS, *POLICIES, *settings.DOMAINS, *settings.PRESETS}
+    for key, values in table.items():
+        assert {*key} <= names if isinstance(key, tuple) else key in names
+        assert values.keys() <= options
+
+
+def test_the_papers_loss_weight_is_for_diffusion_policies():
+    assert resolved("td3bc", "diffusion", "kitchen")["loss_weight"] == (0.005, "domain kitchen")
+    assert resolved("td3bc", "deterministic", "kitchen")["loss_weight"] == (1.0, "default")
+
+
+def test_runs_too_short_for_an_average_act_online():
+    assert resolved(steps=1000)["act_with"] == ("online", "no average before --policy-target-after")
+    assert resolved(steps=1001)["act_with"] == ("average", "default")
+    assert resolved(steps=10, act_with="average")["act_with"] == ("average", "command line")
+
+
+def test_parts_can_be_resolved_without_the_rest():
+    """As the benchmark does."""
+    layers = settings.layers("onestep", "diffusion", "locomotion", {}, None)
+    assert (
+        settings.resolve((ALGORITHMS["onestep"], POLICIES["diffusion"]), layers, {}).parts[0].evaluation_steps == 50_000
+    )
+    with pytest.raises(TypeError, match="no such options: calls"):
+        settings.resolve((ALGORITHMS["onestep"],), layers, {"calls": 3})

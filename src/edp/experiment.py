@@ -54,7 +54,7 @@ class EvalOptions:
     env_seed: int = option(0, "the seed of the first episode's start", low=0, high=2**31 - 10_001)
     act_with: str = option("average", "which parameters act: online, or their slow average (targets)")
     act_sampler: str = option("", "sampler of a diffusion policy when it acts (default: as in training)")
-    act_calls: int = option(15, "network calls of --act-sampler", low=1)
+    act_calls: int = option(0, "network calls when it acts (0: as in training, or 15 of another sampler)", low=0)
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,15 @@ class Spec:
     data: DataOptions
     training: TrainOptions
     evaluation: EvalOptions
+
+    def check(self) -> "Spec":
+        """Refuse parts that do not go together; gives the spec back."""
+        self.algorithm.check(self.policy)
+        jax.eval_shape(lambda key: self.policy.build(1, 1, key), jax.random.key(0))
+        check_acting(self, self.evaluation)
+        if self.policy.reads_histories and self.data.rewards != "raw":
+            raise UserError("dt counts down the environment's own rewards as it acts: use --rewards raw")
+        return self
 
     def to_json(self) -> dict[str, Any]:
         names = {type(self.algorithm): ALGORITHMS, type(self.policy): POLICIES}
@@ -129,7 +138,7 @@ def init(spec: Spec, obs_dim: int, act_dim: int, key) -> Any:
 
 def device_data(spec: Spec, dataset: d4rl.Dataset) -> Transitions | Sequences:
     """The data in the form that the algorithm learns from."""
-    dataset = episodes.with_rewards(episodes.best(dataset, spec.data.best), spec.data.rewards)
+    dataset = episodes.prepare(dataset, spec.data.rewards, spec.data.best)
     algorithm, policy = spec.algorithm, spec.policy
     if isinstance(policy, TransformerConfig):
         data = episodes.sequences(dataset, policy.context, policy.return_scale)
@@ -145,7 +154,6 @@ class Experiment:
 
     def __init__(self, spec: Spec, dataset: d4rl.Dataset):
         self.spec, options = spec, spec.training
-        spec.algorithm.check(spec.policy)
         self.evaluator = Evaluator(spec)
         self.dims = dataset.obs.shape[1], dataset.action.shape[1]
         if self.dims != self.evaluator.dims:
@@ -189,18 +197,26 @@ def check_finite(epoch: Epoch) -> None:
                 )
 
 
+def check_acting(spec: Spec, options: EvalOptions) -> Sampler | None:
+    """Refuse a way of acting that policy or algorithm do not allow; gives the sampler, if another one is to act."""
+    if options.act_with not in ACTING:
+        raise unknown("choice of --act-with", options.act_with, ACTING)
+    if options.eas > 1 and (spec.policy.deterministic or not spec.algorithm.values_actions):
+        why = "this policy has one" if spec.policy.deterministic else "this algorithm does not value actions"
+        raise UserError(f"--eas chooses among several actions by their values, and {why}: use --eas 1")
+    if not options.act_sampler and not options.act_calls:
+        return None
+    if not isinstance(spec.policy, DiffusionConfig):
+        raise UserError("--act-sampler and --act-calls are for diffusion policies only")
+    return spec.policy.sampled(options.act_sampler, options.act_calls)
+
+
 class Evaluator:
     """Evaluates training states on the task; environments are made once."""
 
     def __init__(self, spec: Spec, evaluation: EvalOptions | None = None):
         self.spec, self.options = spec, evaluation or spec.evaluation
-        if self.options.act_with not in ACTING:
-            raise unknown("choice of --act-with", self.options.act_with, ACTING)
-        self.sampler = Sampler(self.options.act_sampler, self.options.act_calls) if self.options.act_sampler else None
-        if self.sampler:
-            if not isinstance(spec.policy, DiffusionConfig):
-                raise UserError("--act-sampler is for diffusion policies only")
-            self.sampler.table(spec.policy.noise_schedule)  # refuses what does not go together
+        self.sampler = check_acting(spec, self.options)
         columns, rows = range(self.options.episodes), range(spec.training.seeds)
         self.envs = [[make_env(spec.task.env) for _ in columns] for _ in rows]
 

@@ -29,7 +29,11 @@ DOMAIN_WITH: dict[tuple[str, str], Values] = {
 # What a policy needs whatever trains it, and what an algorithm needs with a policy. A feed-forward policy has a
 # likelihood of its own, so that likelihood-based algorithms need no imitation loss beside it.
 POLICY: dict[str, Values] = {"gaussian": {"eas": 1}, "deterministic": {"eas": 1}, "transformer": {"eas": 1}}
-ALGORITHM: dict[str, Values] = {"bc": {"eas": 1}, "awr": {"eas": 1}, "dt": {"lr": 1e-4, "clip": 0.25}}
+ALGORITHM: dict[str, Values] = {
+    "bc": {"eas": 1},
+    "awr": {"eas": 1},
+    "dt": {"lr": 1e-4, "clip": 0.25, "rewards": "raw"},  # it counts down the environment's own rewards
+}
 WITHOUT_IMITATION = ("crr", "iql", "awac", "awr", "onestep", "cql")
 PAIR: dict[tuple[str, str], Values] = {
     **{(name, policy): {"bc_weight": 0.0} for name in WITHOUT_IMITATION for policy in POLICY},
@@ -72,8 +76,11 @@ def choose(given_algorithm: str | None, given_policy: str | None, preset: str | 
 
 
 def layers(algorithm: str, policy: str, domain: str, task: Values, preset: str | None) -> list[tuple[str, Values]]:
+    own = DOMAINS[domain] | DOMAIN_WITH.get((domain, algorithm), {})
+    if policy != DEFAULT_POLICY:
+        del own["loss_weight"]  # balances values against the diffusion loss
     return [
-        (f"domain {domain}", DOMAINS[domain] | DOMAIN_WITH.get((domain, algorithm), {})),
+        (f"domain {domain}", own),
         ("task", task),
         (f"policy {policy}", POLICY.get(policy, {})),
         (f"algorithm {algorithm}", ALGORITHM.get(algorithm, {})),
@@ -92,8 +99,21 @@ def resolve(classes: Iterable[type], layers: list[tuple[str, Values]], given: Va
                 settings[name] = Setting(value, origin)
             elif origin.startswith("preset"):
                 raise UserError(f"{origin} sets {flag(name)}, which this algorithm with this policy does not have")
+    unknown_names = given.keys() - settings.keys()
+    if unknown_names:
+        raise TypeError(f"no such options: {', '.join(sorted(unknown_names))}")
     settings |= {name: Setting(value, "command line") for name, value in given.items()}
-    if "evaluation_steps" in settings and settings["evaluation_steps"].origin == "default":
-        settings["evaluation_steps"] = Setting(max(1, settings["steps"].value // 2), "half of --steps")
+    follow_steps(settings)
     parts = [check(cls(**{entry.name: settings[entry.name].value for entry in fields(cls)})) for cls in classes]
     return Settings(parts, settings)
+
+
+def follow_steps(settings: dict[str, Setting]) -> None:
+    """Values that depend on the length of the run, unless somebody chose them."""
+    if "steps" not in settings:
+        return
+    steps = settings["steps"].value
+    if "evaluation_steps" in settings and settings["evaluation_steps"].origin == "default":
+        settings["evaluation_steps"] = Setting(max(1, steps // 2), "half of --steps")
+    if settings["act_with"].origin == "default" and steps <= settings["policy_target_after"].value:
+        settings["act_with"] = Setting("online", "no average before --policy-target-after")

@@ -69,9 +69,11 @@ def test_cql_policy_loss(entropy):
     assert float(loss) == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("policy", [DeterministicConfig(), DiffusionConfig(), GaussianConfig(std=0.1)])
+@pytest.mark.parametrize(
+    "policy", [DeterministicConfig(), DiffusionConfig(), GaussianConfig(std=0.1, squash=True), GaussianConfig()]
+)
 def test_entropy_without_an_entropy_is_refused(policy):
     CQL().check(policy)
-    with pytest.raises(UserError, match="use --policy gaussian with a learned spread, or --entropy 0"):
+    with pytest.raises(UserError, match="use --policy gaussian with --squash and a learned spread, or --entropy 0"):
         CQL(entropy=0.1).check(policy)
-    CQL(entropy=0.1).check(GaussianConfig())
+    CQL(entropy=0.1).check(GaussianConfig(squash=True))

@@ -40,7 +40,7 @@ def numpy_min_q(obs, action):
     return np.minimum(obs * action, obs + action**2)
 
 
-def test_appendix_eq7_expectile_loss():
+def test_appendix_eq9_iql_expectile_loss():
     """|tau - 1(u < 0)| u² with u = Q - V."""
     q, v = np.array([2.0, 1.0, 3.5]), np.array([1.0, 2.0, 3.0])
     loss, _ = value_loss(lambda obs: obs, BATCH.obs, jnp.asarray(q), 0.9)  # pyright: ignore
@@ -88,7 +88,7 @@ def test_eq11_weighted_likelihood(weight, expected):
     assert float(metrics["weight"]) == pytest.approx(expected.mean(), rel=1e-5)
 
 
-def test_appendix_eq6_crr_advantage():
+def test_appendix_eq8_crr_advantage():
     others = jnp.asarray([[[0.5], [0.0], [-0.5]], [[0.1], [0.9], [-0.9]]])
     got = compared(critic, BATCH, others)  # pyright: ignore
     obs, action = np.asarray(BATCH.obs), np.asarray(BATCH.action)
@@ -96,7 +96,7 @@ def test_appendix_eq6_crr_advantage():
     np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
-def test_appendix_eq6_crr_draws_its_actions_around_the_approximate_one():
+def test_appendix_eq8_crr_draws_its_actions_around_the_approximate_one():
     """ã ~ N(â⁰, I), as many as asked for."""
     algorithm, key = CRR(weights="binary", samples=7, loss_weight=2.0), jax.random.key(1)
     loss, _ = algorithm.policy_loss(FakePolicy(), critic, BATCH, key)  # pyright: ignore
@@ -106,7 +106,7 @@ def test_appendix_eq6_crr_draws_its_actions_around_the_approximate_one():
     assert float(loss) == pytest.approx(0.2 - 2.0 * np.mean((advantage > 0) * np.array([-1, -2, -3])), rel=1e-5)
 
 
-def test_awac_compares_with_the_policys_own_action():
+def test_eq11_awac_compares_with_the_policys_own_action():
     """exp((Q(s, a) - Q(s, â⁰)) / beta), at most the bound."""
     loss, metrics = AWAC(beta=0.5, max_weight=1.2).policy_loss(FakePolicy(), critic, BATCH, jax.random.key(0))  # pyright: ignore
     obs, action = np.asarray(BATCH.obs), np.asarray(BATCH.action)
@@ -121,7 +121,7 @@ def started(algorithm, seed=0):
     return algorithm.init(DeterministicConfig((8,)).build(1, 1, jax.random.key(seed)), 1, 1, jax.random.key(seed))
 
 
-def test_appendix_eq4_awr_advantages_are_returns_less_values():
+def test_appendix_eq6_awr_advantages_are_returns_less_values():
     """V regresses on R + discount · V(last state), and the advantages, in units of their spread, become weights."""
     algorithm = AWR(critic_hidden=(8,), beta=0.5, max_weight=3.0)
     state = started(algorithm)
@@ -140,7 +140,7 @@ def test_standardised_advantages_that_are_all_equal_are_zero():
     np.testing.assert_allclose(standardise(jnp.full(4, 7.0)), 0)
 
 
-def test_onestep_values_the_behaviour_then_improves_once():
+def test_eq11_onestep_values_the_behaviour_then_improves_once():
     """While it evaluates: the mean (not a high expectile) and pure imitation. Then Q and V stay, and weights count."""
     algorithm = OneStep(critic_hidden=(8,), evaluation_steps=1, temperature=2.0, bc_weight=0.0)
     state, update = started(algorithm), jax.jit(algorithm.update)

@@ -12,7 +12,8 @@ import pytest
 from edp.cli import main
 from edp.data.behaviours import BUILT_IN
 
-TINY = ["--steps", "30", "--epoch-steps", "10", "--eval-every", "20", "--episodes", "2", "--calls", "3", "--eas", "2"]
+LENGTH = ["--steps", "30", "--epoch-steps", "10", "--eval-every", "20", "--episodes", "2"]
+TINY = [*LENGTH, "--policy-target-after", "0", "--calls", "3", "--eas", "2"]
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +112,9 @@ def test_quiet_prints_the_result_only(hopper_file, tmp_path, capsys):
         "--policy",
         "deterministic",
     ]
-    tiny = [word for pair in zip(TINY[::2], TINY[1::2], strict=True) if pair[0] != "--calls" for word in pair]
+    tiny = [
+        word for pair in zip(TINY[::2], TINY[1::2], strict=True) if pair[0] not in ("--calls", "--eas") for word in pair
+    ]
     assert main([str(word) for word in words] + tiny) == 0
     out = capsys.readouterr().out
     assert "td3bc + deterministic" in out
@@ -243,6 +246,14 @@ def test_pairs_that_make_no_sense_are_refused_with_the_reason(capsys):
         (["--policy", "transformer"], "only --algo dt trains"),
         (["--policy", "deterministic", "--max-q-backup", "10"], "use --policy diffusion or gaussian"),
         (["--preset", "dql", "--policy", "gaussian"], "preset dql sets --sampler"),
+        (["--preset", "edp-without-ap", "--algo", "iql"], "does not learn from the policy's actions"),
+        (["--likelihood", "elbo"], "does not learn from the policy's likelihoods"),
+        (["--algo", "bc", "--eas", "5"], "does not value actions: use --eas 1"),
+        (["--policy", "deterministic", "--eas", "5"], "this policy has one: use --eas 1"),
+        (["--algo", "dt", "--rewards", "min-max"], "use --rewards raw"),
+        (["--algo", "dt", "--heads", "3"], "--heads must divide --width"),
+        (["--algo", "cql", "--policy", "gaussian", "--no-squash"], "grows without bound"),
+        (["--schedule", "cosin", "--print-config"], "did you mean 'cosine'"),
     ):
         assert reason in fails(capsys, "train", "local/hopper-medium-expert", *words)
 

@@ -28,10 +28,16 @@ class Actor:
     policy_target_after: int = option(1000, "steps before its first move", low=0)
 
     learns_from: ClassVar[str] = "transitions"
+    uses: ClassVar[tuple[str, ...]] = ()
+    values_actions: ClassVar[bool] = False
 
     def check(self, policy: PolicyConfig) -> None:
         if policy.reads_histories:
             raise UserError("a transformer reads whole histories, which only --algo dt trains: use another --policy")
+        for part, asked in policy.asks_for.items():
+            if part not in self.uses:
+                what = {"action": "actions", "log_prob": "likelihoods"}[part]
+                raise UserError(f"{asked} would change nothing: this algorithm does not learn from the policy's {what}")
 
     @property
     def optimiser(self) -> optax.GradientTransformation:
@@ -90,6 +96,8 @@ class TDState(NamedTuple):
 class TDActorCritic(ActorCritic):
     """Algorithms that evaluate the policy by TD learning and then improve it: they differ in ``policy_loss``."""
 
+    values_actions: ClassVar[bool] = True
+
     max_q_backup: int = option(0, "back up the best of so many next actions (0: one action)", low=0)
     target_noise: float = option(0.0, "TD3's smoothing: noise on next actions, cut off at ±0.5", low=0.0)
 
@@ -125,17 +133,16 @@ class TDActorCritic(ActorCritic):
 
     def td_target(self, policy: Policy, critic: Critic, batch: Transitions, key) -> Float[Array, " n"]:
         """r + discount · min(Q1, Q2)(s', a') with a' from the policy (appendix eq. 1)."""
-        sample_key, noise_key = jax.random.split(key)
-        if self.max_q_backup:
-            keys = jax.random.split(sample_key, self.max_q_backup)
-            actions = jax.vmap(policy.sample, (None, 0))(batch.next_obs, keys)
-            q = jax.vmap(critic, (None, 0))(batch.next_obs, actions).max(axis=0)
-        else:
+
+        def value(key) -> Float[Array, "members n"]:
+            sample_key, noise_key = jax.random.split(key)
             action = policy.sample(batch.next_obs, sample_key)
             if self.target_noise:
                 noise = self.target_noise * jax.random.normal(noise_key, action.shape, action.dtype)
                 action = jnp.clip(action + jnp.clip(noise, -0.5, 0.5), -1, 1)
-            q = critic(batch.next_obs, action)
+            return critic(batch.next_obs, action)
+
+        q = jax.vmap(value)(jax.random.split(key, count)).max(axis=0) if (count := self.max_q_backup) else value(key)
         return batch.reward + self.discount * batch.not_done * q.min(axis=0)
 
     def critic_loss(
@@ -158,6 +165,9 @@ class InSampleState(NamedTuple):
 @dataclass(frozen=True)
 class InSample(ActorCritic):
     """Algorithms that value the data's actions alone: V regresses on Q, and Q bootstraps from V."""
+
+    uses: ClassVar[tuple[str, ...]] = ("log_prob",)
+    values_actions: ClassVar[bool] = True
 
     def init(self, policy: Policy, obs_dim: int, act_dim: int, key) -> InSampleState:
         critic_key, value_key = jax.random.split(key)

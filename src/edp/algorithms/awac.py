@@ -1,6 +1,7 @@
 """Advantage-weighted actor-critic (Nair et al. 2020): as CRR, but compared with the policy's own action."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from jaxtyping import Array, Float
 
@@ -18,6 +19,8 @@ from edp.types import Transitions
 class AWAC(TDActorCritic):
     beta: float = option(1.0, "temperature of the weights exp(advantage / beta)", low=1e-6)
     max_weight: float = option(100.0, "the largest such weight", low=0.0)
+
+    uses: ClassVar[tuple[str, ...]] = ("action", "log_prob")
 
     def policy_loss(self, policy: Policy, critic: Critic, batch: Transitions, key) -> tuple[Array, Metrics]:
         def advantage(fit: Fit, key) -> Float[Array, " n"]:

@@ -28,6 +28,7 @@ class AWR(ActorCritic):
     max_weight: float = option(20.0, "the largest such weight", low=0.0)
 
     learns_from: ClassVar[str] = "tails"
+    uses: ClassVar[tuple[str, ...]] = ("log_prob",)
 
     def init(self, policy: Policy, obs_dim: int, act_dim: int, key) -> AWRState:
         del act_dim

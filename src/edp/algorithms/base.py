@@ -19,6 +19,8 @@ class Algorithm(Protocol):
     """
 
     learns_from: ClassVar[str]  # what a batch is: "transitions", those with their "tails", or "windows" of episodes
+    uses: ClassVar[tuple[str, ...]]  # of a policy's Fit, beside the imitation loss
+    values_actions: ClassVar[bool]  # there is a critic
 
     def check(self, policy: PolicyConfig) -> None:
         """Refuse a policy that makes no sense here, with a sentence that says why and what to use."""

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -20,16 +21,18 @@ from edp.types import Transitions
 @dataclass(frozen=True)
 class CQL(TDActorCritic):
     conservatism: float = option(5.0, "weight of the penalty on values of other actions", low=0.0)
-    samples: int = option(10, "such actions: so many of the policy's, and as many at random", low=1)
+    samples: int = option(10, "such actions: so many around the policy's, and as many at random", low=1)
     alpha: float = option(2.0, "weight of Q in the policy's loss, after |Q| is divided out", low=0.0)
     entropy: float = option(0.0, "weight of the policy's entropy in its loss", low=0.0)
+
+    uses: ClassVar[tuple[str, ...]] = ("action",)
 
     def check(self, policy: PolicyConfig) -> None:
         super().check(policy)
         if self.entropy and policy.no_entropy:
             raise UserError(
                 f"--entropy rewards a policy's entropy, and {policy.no_entropy}: "
-                "use --policy gaussian with a learned spread, or --entropy 0"
+                "use --policy gaussian with --squash and a learned spread, or --entropy 0"
             )
 
     def critic_loss(

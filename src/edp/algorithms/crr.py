@@ -1,6 +1,7 @@
 """Critic-regularised regression (EDP, appendix A.2)."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
 from jaxtyping import Array, Float
@@ -20,6 +21,8 @@ class CRR(TDActorCritic):
     beta: float = option(1.0, "temperature of exp and softmax weights", low=1e-6)
     max_weight: float = option(20.0, "the largest exp weight", low=0.0)
     samples: int = option(10, "actions of the policy that an action is compared with", low=1)
+
+    uses: ClassVar[tuple[str, ...]] = ("action", "log_prob")
 
     def __post_init__(self):
         _ = self.weight  # refuses an unknown name
@@ -44,6 +47,6 @@ class CRR(TDActorCritic):
 
 
 def compared(critic: Critic, batch: Transitions, others: Float[Array, "count n act"]) -> Float[Array, " n"]:
-    """min(Q1, Q2)(s, a) less its mean over other actions in the same state (appendix eq. 6)."""
+    """min(Q1, Q2)(s, a) less its mean over other actions in the same state (appendix eq. 8)."""
     baseline = jax.vmap(critic, (None, 0))(batch.obs, others).min(axis=1).mean(axis=0)
     return critic(batch.obs, batch.action).min(axis=0) - baseline

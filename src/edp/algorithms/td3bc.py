@@ -1,6 +1,7 @@
 """TD3+BC (EDP, appendix A.1): imitate, and move the policy's action to where Q is higher."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,8 @@ from edp.types import Transitions
 @dataclass(frozen=True)
 class TD3BC(TDActorCritic):
     alpha: float = option(2.0, "weight of Q against imitation, before |Q| is divided out", low=0.0)
+
+    uses: ClassVar[tuple[str, ...]] = ("action",)
 
     def policy_loss(self, policy: Policy, critic: Critic, batch: Transitions, key) -> tuple[Array, Metrics]:
         """L_diff + lambda · L_pi (eq. 10); Q is Q1 or Q2 by the toss of a coin."""

@@ -60,8 +60,7 @@ def train(argv: list[str], values, algorithm: str, policy: str, groups: dict[str
     task = tasks.get(values.task)
     layers = settings.layers(algorithm, policy, task.domain, task.settings, values.preset)
     resolved = settings.resolve(groups.values(), layers, given(groups.values(), values))
-    spec = Spec(task, *resolved.parts)
-    spec.algorithm.check(spec.policy)
+    spec = Spec(task, *resolved.parts).check()
     if values.print_config:
         print_config(groups, resolved)
         return 0

@@ -16,17 +16,24 @@ def spans(dataset: Dataset) -> list[slice]:
     return [slice(*ends) for ends in zip(starts, [*starts[1:], len(dataset.episode)], strict=True)]
 
 
-def best(dataset: Dataset, share: float) -> Dataset:
-    """The episodes with the highest returns, ``share`` of their number (at least one)."""
-    if share >= 1:
-        return dataset
+def prepare(dataset: Dataset, rewards: str, share: float) -> Dataset:
+    """The best episodes by their own rewards, with rewards transformed as those of the whole data set."""
+    return take(with_rewards(dataset, rewards), best(dataset, share))
+
+
+def best(dataset: Dataset, share: float) -> np.ndarray:
+    """The rows of the episodes with the highest returns, ``share`` of their number (at least one)."""
     episodes = spans(dataset)
     returns = np.array([dataset.reward[rows].sum(dtype=np.float64) for rows in episodes])
     count = max(1, int(np.ceil(share * len(episodes))))
     kept = sorted(np.argsort(-returns, kind="stable")[:count])
-    rows = np.concatenate([np.r_[episodes[i]] for i in kept])
-    columns = {name: getattr(dataset, name)[rows] for name in (*Transitions._fields[:5], "episode")}
-    return dataset._replace(**columns)
+    return np.concatenate([np.r_[episodes[i]] for i in kept])
+
+
+def take(dataset: Dataset, rows: np.ndarray) -> Dataset:
+    if len(rows) == len(dataset.obs):
+        return dataset
+    return dataset._replace(**{name: getattr(dataset, name)[rows] for name in (*Transitions._fields[:5], "episode")})
 
 
 def scaled_by_returns(dataset: Dataset) -> np.ndarray:

@@ -38,7 +38,7 @@ class Policy(eqx.Module):
         return fit.action[None] + jax.random.normal(key, (count, *fit.action.shape), fit.action.dtype)
 
     def sample_with_log_prob(self, obs: Float[Array, "n obs"], key) -> tuple[Array, Array]:
-        """A differentiable sample and its exact log-density, where there is one."""
+        """A differentiable sample and its log-density, where there is one."""
         raise NotImplementedError
 
     def memory(self, count: int) -> Any:
@@ -55,6 +55,11 @@ class PolicyConfig(Protocol):
     @property
     def no_entropy(self) -> str:
         """Why the policy has no entropy that could be maximised; empty if it has one."""
+        ...
+
+    @property
+    def asks_for(self) -> dict[str, str]:
+        """Parts of ``Fit`` that were asked for in a special way, and the option that did."""
         ...
 
     def build(self, obs_dim: int, act_dim: int, key) -> Policy: ...

@@ -32,6 +32,7 @@ class DeterministicConfig:
     deterministic: ClassVar[bool] = True
     reads_histories: ClassVar[bool] = False
     no_entropy: ClassVar[str] = "a deterministic policy has none"
+    asks_for: ClassVar[dict[str, str]] = {}
 
     def build(self, obs_dim: int, act_dim: int, key) -> Deterministic:
         return Deterministic(MLP(obs_dim, self.hidden, act_dim, key))

@@ -101,12 +101,23 @@ class DiffusionConfig:
             raise unknown("choice of --train-action", self.train_action, ACTIONS)
 
     @property
+    def asks_for(self) -> dict[str, str]:
+        action = {"action": "--train-action chain"} if self.train_action == "chain" else {}
+        return action | ({"log_prob": "--likelihood elbo"} if self.likelihood == "elbo" else {})
+
+    @property
     def noise_schedule(self) -> Schedule:
         return Schedule(self.schedule, self.diffusion_steps)
 
+    def sampled(self, name: str = "", calls: int = 0) -> Sampler:
+        """The sampler, or another one by name or number of calls; refuses what does not go together."""
+        own = self.calls or self.diffusion_steps
+        sampler = Sampler(name or self.sampler, calls or (15 if name else own), self.order)
+        sampler.table(self.noise_schedule)
+        return sampler
+
     def build(self, obs_dim: int, act_dim: int, key) -> Diffusion:
-        sampler = Sampler(self.sampler, self.calls or self.diffusion_steps, self.order)
-        sampler.table(self.noise_schedule)  # refuses what does not go together
+        sampler = self.sampled()
         return Diffusion(
             NoiseNet(obs_dim, act_dim, self.hidden, key),
             act_dim,

@@ -31,7 +31,8 @@ class Gaussian(Policy):
             mean, log_std = out, jnp.full_like(out, math.log(self.std))
         else:
             mean, log_std = jnp.split(out, 2, axis=-1)
-        return mean if self.squash else jnp.tanh(mean), jnp.clip(log_std, *LOG_STD)
+            log_std = jnp.clip(log_std, *LOG_STD)
+        return mean if self.squash else jnp.tanh(mean), log_std
 
     def act(self, obs: Float[Array, "n obs"], key) -> Float[Array, "n act"]:
         """The mean, or the middle (median) of the squashed distribution."""
@@ -82,10 +83,13 @@ class GaussianConfig:
 
     deterministic: ClassVar[bool] = False
     reads_histories: ClassVar[bool] = False
+    asks_for: ClassVar[dict[str, str]] = {}
 
     @property
     def no_entropy(self) -> str:
-        return "with a fixed --std it cannot change" if self.std else ""
+        if self.std:
+            return "with a fixed --std it cannot change"
+        return "" if self.squash else "that of samples cut off at the box grows without bound"
 
     def build(self, obs_dim: int, act_dim: int, key) -> Gaussian:
         outputs = act_dim if self.std else 2 * act_dim

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from edp.errors import UserError
 from edp.networks import MLP, Linear
 from edp.options import option
 from edp.policies.base import Policy
@@ -133,6 +134,11 @@ class TransformerConfig:
     deterministic: ClassVar[bool] = True
     reads_histories: ClassVar[bool] = True
     no_entropy: ClassVar[str] = "a deterministic policy has none"
+    asks_for: ClassVar[dict[str, str]] = {}
+
+    def __post_init__(self):
+        if self.width % self.heads:
+            raise UserError(f"--heads must divide --width, and {self.heads} does not divide {self.width}")
 
     def build(self, obs_dim: int, act_dim: int, key) -> Transformer:
         keys = jax.random.split(key, 5 + self.layers)
