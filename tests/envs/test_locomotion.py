@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import edp.envs  # noqa: F401
-from edp.envs.locomotion import use_cylinder_inertias
+from edp.envs.physics import use_cylinder_inertias
 
 
 def make(name):

@@ -14,6 +14,7 @@ commands:
   train TASK        train a policy and evaluate it on the way
   eval RUN          evaluate the policy of a finished run
   data list         the tasks, and which of their files are here
+  data get TASK     download D4RL's file for a task
   data make OUT     roll out policies and write a data set
 
 options:

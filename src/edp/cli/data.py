@@ -6,15 +6,16 @@ from edp.cli.options import Parser
 from edp.errors import UserError, unknown
 
 HELP = """\
-usage: edp data make OUT …   roll out policies and write a data set
-       edp data list         the tasks and their files"""
+usage: edp data list         the tasks and their files
+       edp data get TASK     download D4RL's file for a task
+       edp data make OUT …   roll out policies and write a data set"""
 
 MAKE = """Roll out behaviour policies in a Gymnasium environment and write a D4RL-format HDF5 file, or make one of the
 built-in sets (edp data make local/hopper-medium-expert)."""
 
 
 def main(argv: list[str]) -> int:
-    commands = {"make": make, "list": list_tasks}
+    commands = {"list": list_tasks, "get": get, "make": make}
     if not argv or argv[0] in ("-h", "--help"):
         print(HELP)
         return 0
@@ -87,11 +88,24 @@ def list_tasks(argv: list[str]) -> int:
 
     table = Table(Column("task", no_wrap=True), Column("environment", no_wrap=True), Column("data", overflow="fold"))
     for task in tasks.TASKS.values():
-        if task.local:
-            places, missing = [tasks.cache_folder()], "made when first used"
-        else:
-            places, missing = tasks.data_folders(), "not here"
-        here = [str(folder / task.file) for folder in places if (folder / task.file).exists()]
-        table.add_row(task.name, task.env, here[0] if here else missing)
-    Console().print(table)
+        missing = "made when first used" if task.local else "not here"
+        table.add_row(task.name, task.env, str(tasks.on_disk(task) or missing))
+    console = Console()
+    console.print(table)
+    console.print("edp data get TASK downloads what is not here", highlight=False)
+    return 0
+
+
+def get(argv: list[str]) -> int:
+    parser = Parser("edp data get", "Download D4RL's file for a task; a download that broke off is resumed.", "TASK")
+    parser.add_argument("task", metavar="TASK", help="a task's name (edp data list)")
+    values = parser.parse(argv)
+
+    from edp.cli.display import download
+    from edp.data import tasks
+
+    task = tasks.get(values.task)
+    if task.local:
+        raise UserError(f"{task.name} is made on this machine: edp data make {task.name}")
+    print(tasks.on_disk(task) or download(task))
     return 0

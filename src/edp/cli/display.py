@@ -10,7 +10,17 @@ import numpy as np
 from rich.console import Console, Group
 from rich.live import Live
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.prompt import Confirm
 from rich.table import Table
 from rich.text import Text
 
@@ -44,7 +54,21 @@ def counting(title: str, total: int) -> Iterator[Callable[[int], None]]:
     yield line
 
 
+def download(task: tasks.Task) -> Path:
+    """Fetch the task's file, with a bar of the bytes."""
+    console = Console(stderr=True)
+    columns = TextColumn(task.file), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        shown = bar.add_task(task.file, total=None)
+        return tasks.download(task, lambda done, total: bar.update(shown, completed=done, total=total or None))
+
+
 def find_data(task: tasks.Task, quiet: bool) -> Path:
+    """The task's file; where it is missing and somebody is there to ask, a download is offered."""
+    missing = not task.local and tasks.on_disk(task) is None
+    question = f"{task.name} is not here. Download {task.file} to {tasks.download_path(task).parent}?"
+    if missing and sys.stdin.isatty() and not quiet and Confirm.ask(question):
+        return download(task)
     if not task.local or quiet or tasks.is_made(task, tasks.cache_folder() / task.file):
         return tasks.find(task)
     with counting(f"making {task.name}", task.transitions) as advance:

@@ -69,7 +69,7 @@ def train(argv: list[str], values, algorithm: str, policy: str, groups: dict[str
     out = values.out or Path("runs") / name
     Run.check_free(out)
     path = values.data or find_data(task, values.quiet)
-    dataset = d4rl.read(path, task.episode_limit)
+    dataset = d4rl.read(path, task.episode_limit, task.episode_return)
     experiment = Experiment(spec, dataset)
     about = {
         "file": str(path),

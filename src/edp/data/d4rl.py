@@ -44,8 +44,11 @@ class Dataset(NamedTuple):
     behaviours: list[Behaved]  # what made it, if it was made by ``edp data make``
 
 
-def read(path: Path, episode_limit: int | None = None) -> Dataset:
-    """Read and check a file; ``episode_limit`` tells where episodes end if it has no ``timeouts``."""
+def read(path: Path, episode_limit: int | None = None, episode_return: str = "sum") -> Dataset:
+    """Read and check a file; ``episode_limit`` tells where episodes end if it has no ``timeouts``.
+
+    ``episode_return`` says what is made of the rewards of an episode: their "sum", or their "max".
+    """
     arrays, attributes = load(path)
     check(arrays, path)
     terminals = arrays["terminals"].astype(bool)
@@ -68,7 +71,7 @@ def read(path: Path, episode_limit: int | None = None) -> Dataset:
         next_obs=next_obs[known],
         not_done=(~terminals[known]).astype(np.float32),
         episode=(np.cumsum(ends) - ends)[known],
-        returns=episode_returns(rewards, ends),
+        returns=episode_returns(rewards, ends, episode_return),
         behaviours=known_behaviours(attributes),
     )
 
@@ -140,11 +143,14 @@ def find_timeouts(terminals: np.ndarray, limit: int | None) -> np.ndarray:
     return timeouts
 
 
-def episode_returns(rewards: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """The sum of rewards of each episode that ended within the file."""
+def episode_returns(rewards: np.ndarray, ends: np.ndarray, how: str = "sum") -> np.ndarray:
+    """The sum (or the maximum) of rewards of each episode that ended within the file."""
     last = np.flatnonzero(ends)
-    totals = np.concatenate([[0.0], np.cumsum(rewards, dtype=np.float64)])[last + 1]
-    return np.diff(totals, prepend=0.0)
+    if not len(last):
+        return np.zeros(0)
+    starts = np.concatenate([[0], last[:-1] + 1])
+    function = {"sum": np.add, "max": np.maximum}[how]
+    return function.reduceat(rewards[: last[-1] + 1].astype(np.float64), starts)
 
 
 def write(path: Path, arrays: dict[str, np.ndarray], attributes: dict) -> None:

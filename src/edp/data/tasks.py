@@ -15,10 +15,13 @@ class Task:
     name: str
     env: str
     domain: str
-    episode_limit: int
+    episode_limit: int  # steps after which an episode of the file is over, where the file does not say
     min_return: float  # scores are 0 here …
     max_return: float  # … and 100 here
     file: str  # below one of the data folders
+    url: str = ""  # where D4RL publishes it, below SERVER
+    sha256: str | None = None
+    episode_return: str = "sum"  # how a recorded episode's rewards make the return that scores are about, or "max"
     behaviours: tuple[tuple[str, float], ...] = ()  # of a built-in set: actors and shares
     transitions: int = 0
     seed: int = 0
@@ -39,28 +42,109 @@ class Task:
         return 100 * (returns - self.min_return) / (self.max_return - self.min_return)
 
 
+SERVER = "http://rail.eecs.berkeley.edu/datasets/offline_rl/"
 REFERENCE = {"halfcheetah": (-280.178953, 12135.0), "hopper": (-20.272305, 3234.3), "walker2d": (1.629008, 4592.3)}
+SUMS = {
+    "hopper-medium-replay-v2": "e121c5f7c9857a307baa9edc6a2c3b48e85fedb9ac316ecddd0f48ca7ef4e39b",
+    "walker2d-medium-replay-v2": "e75de96a4f77acf7d4e0d6fdf0d7ccb177c26c44bb4388e4fd99f543ccfa18db",
+    "kitchen-partial-v0": "57bfd9c5fe88a7cf702bbaf8b7cd800d30cd869e7f73416007238d26cd859800",
+    "kitchen-mixed-v0": "a30382a50278fdaea2e2d88e5f2836a95bcf9b581d252617872fd6537302721b",
+}
 
 
-def locomotion(body: str, **options) -> dict:
+def locomotion(body: str) -> dict:
     low, high = REFERENCE[body]
     scores = {"min_return": low, "max_return": high}
-    return {"env": f"edp/{body}-d4rl-v2", "domain": "locomotion", "episode_limit": 1000, **scores, **options}
+    return {"env": f"edp/{body}-d4rl-v2", "domain": "locomotion", "episode_limit": 1000, **scores}
 
 
-def build() -> dict[str, Task]:
-    tasks = [
-        Task(f"{body}-{kind}-v2", file=f"{body}_{kind.replace('-', '_')}-v2.hdf5", **locomotion(body))
+def published(name: str, url: str, **options) -> Task:
+    """A task whose file D4RL publishes; on disk it has the name that D4RL's own downloads have."""
+    return Task(name, file=url.rpartition("/")[2], url=url, sha256=SUMS.get(name), **options)
+
+
+def locomotion_tasks() -> list[Task]:
+    return [
+        published(f"{body}-{kind}-v2", f"gym_mujoco_v2/{body}_{kind.replace('-', '_')}-v2.hdf5", **locomotion(body))
         for body in REFERENCE
         for kind in ("medium", "medium-replay", "medium-expert")
     ]
-    halves = (("hopper-medium", 0.5), ("hopper-expert", 0.5))
-    local = Task(
-        "local/hopper-medium-expert",
-        file="local/hopper-medium-expert.hdf5",
-        **locomotion("hopper", behaviours=halves, transitions=100_000, steps=100_000),
-    )
-    return {task.name: task for task in [*tasks, local]}
+
+
+def antmaze_tasks() -> list[Task]:
+    """Rewards of the files mark steps at the goal; what counts is whether it was reached."""
+    files = {"umaze": ("u-maze", False), "medium": ("big-maze", True), "large": ("hardest-maze", True)}
+    kinds = {"umaze": ("", "-diverse"), "medium": ("-play", "-diverse"), "large": ("-play", "-diverse")}
+    return [
+        published(
+            f"antmaze-{maze}{kind}-v0",
+            f"ant_maze_new/Ant_maze_{file}_noisy_multistart_{starts}_multigoal_{kind == '-diverse'}_sparse.hdf5",
+            env=f"edp/antmaze-{maze}-d4rl-v0",
+            domain="antmaze",
+            episode_limit=700 if maze == "umaze" else 1000,
+            min_return=0.0,
+            max_return=1.0,
+            episode_return="max",
+        )
+        for maze, (file, starts) in files.items()
+        for kind in kinds[maze]
+    ]
+
+
+def adroit_tasks() -> list[Task]:
+    files = {
+        "pen-human-v0": "hand_dapg/pen-v0_demos_clipped.hdf5",
+        "pen-cloned-v0": "hand_dapg/pen-demos-v0-bc-combined.hdf5",
+        "pen-human-v1": "hand_dapg_v1/pen-human-v1.hdf5",
+        "pen-cloned-v1": "hand_dapg_v1/pen-cloned-v1.hdf5",
+    }
+    scores = {"min_return": 96.262799, "max_return": 3076.8331017826877}
+    return [
+        published(
+            name, url, env="edp/pen-d4rl-v1", domain="adroit", episode_limit=200 if "human" in name else 100, **scores
+        )
+        for name, url in files.items()
+    ]
+
+
+def kitchen_tasks() -> list[Task]:
+    """Rewards of the files count the tasks that are done at that moment; what counts is how many were."""
+    files = {
+        "complete": "mini_kitchen_microwave_kettle_light_slider-v0.hdf5",
+        "partial": "kitchen_microwave_kettle_light_slider-v0.hdf5",
+        "mixed": "kitchen_microwave_kettle_bottomburner_light-v0.hdf5",
+    }
+    return [
+        published(
+            f"kitchen-{kind}-v0",
+            f"kitchen/{file}",
+            env=f"edp/kitchen-{kind}-d4rl-v0",
+            domain="kitchen",
+            episode_limit=280,
+            min_return=0.0,
+            max_return=4.0,
+            episode_return="max",
+        )
+        for kind, file in files.items()
+    ]
+
+
+def local_tasks() -> list[Task]:
+    return [
+        Task(
+            "local/hopper-medium-expert",
+            file="local/hopper-medium-expert.hdf5",
+            behaviours=(("hopper-medium", 0.5), ("hopper-expert", 0.5)),
+            transitions=100_000,
+            steps=100_000,
+            **locomotion("hopper"),
+        )
+    ]
+
+
+def build() -> dict[str, Task]:
+    kinds = locomotion_tasks, antmaze_tasks, adroit_tasks, kitchen_tasks, local_tasks
+    return {task.name: task for kind in kinds for task in kind()}
 
 
 TASKS = build()
@@ -80,9 +164,23 @@ def cache_folder() -> Path:
 
 
 def data_folders() -> list[Path]:
-    """Where data files are looked for: ``$EDP_DATA`` first, then D4RL's own folder."""
+    """Where data files are looked for: ``$EDP_DATA``, D4RL's own folder, and the cache."""
     own = [Path(os.environ["EDP_DATA"])] if "EDP_DATA" in os.environ else []
-    return [*own, Path.home() / ".d4rl" / "datasets"]
+    return [*own, Path.home() / ".d4rl" / "datasets", cache_folder() / "d4rl"]
+
+
+def download_path(task: Task) -> Path:
+    """Where a download of the task's file belongs: in ``$EDP_DATA`` or the cache."""
+    folder = Path(os.environ["EDP_DATA"]) if "EDP_DATA" in os.environ else cache_folder() / "d4rl"
+    return folder / task.file
+
+
+def download(task: Task, on_progress: Callable[[int, int], None] = lambda done, total: None) -> Path:
+    from edp.data.download import fetch
+
+    path = download_path(task)
+    fetch(os.environ.get("EDP_SERVER", SERVER) + task.url, path, task.sha256, on_progress)
+    return path
 
 
 def find(task: Task, on_progress: Callable[[int], None] = lambda _: None) -> Path:
@@ -92,11 +190,19 @@ def find(task: Task, on_progress: Callable[[int], None] = lambda _: None) -> Pat
         if not is_made(task, path):
             make_local(task, path, on_progress)
         return path
-    for folder in data_folders():
-        if (folder / task.file).exists():
-            return folder / task.file
-    places = " or ".join(str(folder) for folder in data_folders())
-    raise UserError(f"{task.name}: {task.file} is not in {places}: put it there, or give --data FILE")
+    path = on_disk(task)
+    if path is None:
+        places = " or ".join(str(folder) for folder in data_folders())
+        raise UserError(
+            f"{task.name}: {task.file} is not in {places}: edp data get {task.name} downloads it, or give --data FILE"
+        )
+    return path
+
+
+def on_disk(task: Task) -> Path | None:
+    """The task's file, if it is in one of the data folders."""
+    folders = [cache_folder()] if task.local else data_folders()
+    return next((folder / task.file for folder in folders if (folder / task.file).exists()), None)
 
 
 def is_made(task: Task, path: Path) -> bool:

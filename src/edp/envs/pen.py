@@ -1,0 +1,21 @@
+"""Adroit's pen as D4RL evaluates it: an episode also ends when the pen is dropped."""
+
+# pyright: reportIncompatibleMethodOverride=false, reportAttributeAccessIssue=false
+import gymnasium
+
+from edp.envs import physics
+
+DROPPED = 0.075  # height of the pen below which the episode ends
+
+
+def make(**options) -> gymnasium.Env:
+    from gymnasium_robotics.envs.adroit_hand import AdroitHandPenEnv
+
+    class Pen(AdroitHandPenEnv):
+        def step(self, action):
+            obs, reward, terminal, timeout, info = super().step(action)
+            return obs, reward, bool(terminal or self.data.xpos[self.obj_body_id][2] < DROPPED), timeout, info
+
+    env = Pen(**options)
+    physics.correct(env.model)
+    return env
