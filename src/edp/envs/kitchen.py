@@ -4,7 +4,7 @@
 import gymnasium
 import numpy as np
 
-from edp.envs import physics
+from edp.envs import physics, robotics
 
 NOISE = 0.1
 OBJECT_NOISE = NOISE * np.repeat([0.005, 0.0005, 0.005, 0.1, 0.005, 0.1, 0.005], [2, 6, 3, 3, 3, 3, 1])
@@ -38,10 +38,10 @@ class Kitchen(gymnasium.Env):
     metadata = {"render_modes": ["human", "rgb_array", "depth_array"], "render_fps": 12}  # noqa: RUF012
 
     def __init__(self, variant: str, **options):
-        from gymnasium_robotics.envs.franka_kitchen import KitchenEnv
-
         self.tasks = TASKS[variant]
-        self.kitchen = KitchenEnv(object_noise_ratio=0.0, robot_noise_ratio=NOISE, **options)
+        self.kitchen = robotics.load("franka_kitchen").KitchenEnv(
+            object_noise_ratio=0.0, robot_noise_ratio=NOISE, **options
+        )
         self.robot, self.start = self.kitchen.robot_env, self.kitchen.robot_env.init_qpos.copy()
         physics.correct(self.robot.model)
         self.render_mode = self.kitchen.render_mode

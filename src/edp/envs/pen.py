@@ -3,15 +3,13 @@
 # pyright: reportIncompatibleMethodOverride=false, reportAttributeAccessIssue=false
 import gymnasium
 
-from edp.envs import physics
+from edp.envs import physics, robotics
 
 DROPPED = 0.075  # height of the pen below which the episode ends
 
 
 def make(**options) -> gymnasium.Env:
-    from gymnasium_robotics.envs.adroit_hand import AdroitHandPenEnv
-
-    class Pen(AdroitHandPenEnv):
+    class Pen(robotics.load("adroit_hand").AdroitHandPenEnv):
         def step(self, action):
             obs, reward, terminal, timeout, info = super().step(action)
             return obs, reward, bool(terminal or self.data.xpos[self.obj_body_id][2] < DROPPED), timeout, info
