@@ -24,6 +24,7 @@ SMALL = {"lr": 3e-3, "tau": 0.01, "policy_target_after": 0, "hidden": (64,) * 3,
 # Both modes exactly: the paper's sampler on fine noise levels. One of the two: Diffusion-QL's few, and less imitation.
 IMITATE = {"schedule": "vp", "diffusion_steps": 50}
 IMPROVE = {"schedule": "vp", "diffusion_steps": 5, "sampler": "ddpm", "calls": 5, "bc_weight": 0.2}
+WEIGHTED = IMPROVE | {"loss_weight": 10.0}  # against imitation of both modes
 
 
 class Case(NamedTuple):
@@ -37,13 +38,13 @@ CASES = {
     "BC, diffusion": Case("bc", "diffusion", 5000, IMITATE),
     "BC, Gaussian": Case("bc", "gaussian", 2000, {}),
     "TD3+BC": Case("td3bc", "diffusion", 2000, IMPROVE),
-    "CRR": Case("crr", "diffusion", 2000, IMPROVE | {"beta": 0.1, "samples": 4}),
-    "CRR, ELBO": Case("crr", "diffusion", 2000, IMPROVE | {"beta": 0.1, "samples": 4, "likelihood": "elbo"}),
-    "IQL": Case("iql", "diffusion", 2000, IMPROVE | {"temperature": 10.0}),
-    "IQL, ELBO": Case("iql", "diffusion", 2000, IMPROVE | {"temperature": 10.0, "likelihood": "elbo"}),
-    "AWAC": Case("awac", "diffusion", 2000, IMPROVE | {"beta": 0.1, "loss_weight": 10.0}),
-    "AWR": Case("awr", "diffusion", 2000, IMPROVE | {"beta": 0.2}),
-    "OneStep": Case("onestep", "diffusion", 2000, IMPROVE | {"temperature": 10.0, "evaluation_steps": 1000}),
+    "CRR": Case("crr", "diffusion", 2000, WEIGHTED | {"beta": 0.1, "samples": 4}),
+    "CRR, ELBO": Case("crr", "diffusion", 2000, WEIGHTED | {"beta": 0.1, "samples": 4, "likelihood": "elbo"}),
+    "IQL": Case("iql", "diffusion", 2000, WEIGHTED | {"temperature": 10.0}),
+    "IQL, ELBO": Case("iql", "diffusion", 2000, WEIGHTED | {"temperature": 10.0, "likelihood": "elbo"}),
+    "AWAC": Case("awac", "diffusion", 2000, WEIGHTED | {"beta": 0.1}),
+    "AWR": Case("awr", "diffusion", 2000, WEIGHTED | {"beta": 0.2}),
+    "OneStep": Case("onestep", "diffusion", 2000, WEIGHTED | {"temperature": 10.0, "evaluation_steps": 1000}),
     "CQL": Case("cql", "diffusion", 2000, IMPROVE | {"conservatism": 0.5, "samples": 4}),
 }
 
@@ -94,7 +95,7 @@ def main() -> None:
         near = np.abs(actions - bandit.good(context)) < bandit.RADIUS
         axis.plot(line, bandit.good(line), color="0.6", lw=6, alpha=0.35, solid_capstyle="butt")
         axis.plot(line, -bandit.good(line), color="0.6", lw=6, alpha=0.35, solid_capstyle="butt")
-        axis.scatter(context, actions, s=3, c=np.where(near, "#0b6e4f", "#c1440e"), linewidths=0)
+        axis.scatter(context, actions, s=3, c=np.where(near[:, 0], "#0b6e4f", "#c1440e"), linewidths=0)
         axis.set_title(f"{name}: {share:.0%}", fontsize=10)
         axis.set_ylim(-1.15, 1.15)
         axis.spines[["top", "right"]].set_visible(False)
