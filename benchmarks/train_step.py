@@ -27,7 +27,7 @@ from edp.errors import UserError
 from edp.policies import POLICIES
 from flops import gemm, matmul_flops, seconds
 
-OBS, ACT, BATCH, STEPS, ROUNDS = 17, 6, 256, 50, 7
+OBS, ACT, BATCH, STEPS, ROUNDS = 17, 6, 256, 50, 5
 
 
 @cache

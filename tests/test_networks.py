@@ -2,6 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.extend.core import jaxprs_in_params
 
 from edp.diffusion import Sampler, Schedule
 from edp.networks import Critic, NoiseNet, mish
@@ -48,12 +49,12 @@ def test_sampling_computes_the_state_part_once():
     jaxpr = jax.make_jaxpr(policy.sample)(jnp.zeros((5, 37)), jax.random.key(0))
     loops = [eqn for eqn in jaxpr.jaxpr.eqns if eqn.primitive.name == "scan"]
     assert len(loops) == 1
-    widths = {
-        v.aval.shape[-1]
-        for eqn in loops[0].params["jaxpr"].jaxpr.eqns
-        if eqn.primitive.name == "dot_general"
-        for v in eqn.invars
-    }
+
+    def dots(eqn):
+        inner = [each for part in jaxprs_in_params(eqn.params) for each in part.eqns]
+        return [eqn] if eqn.primitive.name == "dot_general" else [dot for each in inner for dot in dots(each)]
+
+    widths = {v.aval.shape[-1] for dot in dots(loops[0]) for v in dot.invars}
     assert widths == {3, 32}  # actions and hidden layers: neither observations nor time embeddings
 
 
