@@ -72,6 +72,7 @@ def main() -> None:
             "policy": policy,
             "seeds": found.mean(axis=1).round(1).tolist(),
             "episodes": found.shape[1],
+            "last_metrics": json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])["metrics"],
             "command": ["edp", "train", TASK, *options],
         }
         results.append(row)
