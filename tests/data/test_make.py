@@ -47,6 +47,21 @@ def test_the_same_seed_makes_the_same_set_and_another_seed_another(tmp_path):
     assert not np.array_equal(one.action, other.action)
 
 
+def test_the_number_of_processes_does_not_matter(tmp_path, monkeypatch):
+    monkeypatch.setattr("edp.data.make.SHARD", 120)
+    made, seen = [], []
+    for processes in (1, 3):
+        path = tmp_path / f"{processes}.hdf5"
+        pair = [Behaviour("one", actor(0)), Behaviour("two", actor(1))]
+        make(path, "edp/hopper-d4rl-v2", pair, 500, 0, seen.append, processes=processes)
+        made.append(d4rl.read(path))
+    for a, b in zip(made[0][:6], made[1][:6], strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert len(made[0].obs) == 500
+    assert max(seen) <= 500
+    assert len(np.unique(made[0].obs[::120], axis=0)) == len(made[0].obs[::120])  # each shard has its own seeds
+
+
 def test_a_policy_of_the_wrong_size_is_refused_and_nothing_is_left(tmp_path):
     with pytest.raises(UserError, match="maps 17 observations to 6 actions"):
         make(tmp_path / "a.hdf5", "edp/hopper-d4rl-v2", [Behaviour("walker", actor(obs=17, act=6))], 100, 0)

@@ -1,10 +1,14 @@
 """Making data sets: roll out behaviour policies in an environment and write D4RL's layout."""
 
 import json
+import multiprocessing
+import os
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -14,6 +18,7 @@ from edp.data.behaviours import SquashedGaussian
 from edp.errors import UserError, first_line
 
 PARALLEL = 16  # episodes at a time: one policy call serves them all
+SHARD = 50_000  # rows that one process makes in one go; the seeds of a shard are its own
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,14 @@ class Behaviour:
     name: str
     policy: SquashedGaussian
     share: float = 1.0
+
+
+class Shard(NamedTuple):
+    """A stretch of one behaviour's rows."""
+
+    behaviour: int
+    rows: int
+    seeds: np.random.SeedSequence
 
 
 def make(
@@ -31,45 +44,105 @@ def make(
     seed: int,
     on_progress: Callable[[int], None] = lambda _: None,
     attributes: dict[str, str] | None = None,
+    processes: int | None = None,
 ) -> None:
-    """Write exactly ``transitions`` rows, split over the behaviours by their shares."""
+    """Write exactly ``transitions`` rows, split over the behaviours by their shares.
+
+    The work is shared among processes (by default, as many as there are cores); the rows do not depend on their number.
+    """
     shares = np.array([b.share for b in behaviours])
     ends = np.round(transitions * np.cumsum(shares) / shares.sum()).astype(int)
-    if np.diff(ends, prepend=0).min() < 1:
+    counts = np.diff(ends, prepend=0)
+    if counts.min() < 1:
         raise UserError(f"{transitions} transitions are too few for these policies and shares")
     if seed < 0:
         raise UserError(f"a seed must be at least 0, not {seed}")
-    envs = [make_env(env_id) for _ in range(PARALLEL)]
     for behaviour in behaviours:
-        check_fits(behaviour, envs[0], env_id)
+        check_fits(behaviour, make_env(env_id), env_id)
     d4rl.check_writable(path)
-    parts, made = [], []
-    for i, (behaviour, count) in enumerate(zip(behaviours, np.diff(ends, prepend=0), strict=True)):
-        done = ends[i] - count
-        part, cut = roll_out(
-            behaviour.policy,
-            envs,
-            int(count),
-            np.random.SeedSequence([seed, i]),
-            lambda n, d=done: on_progress(int(d + n)),
+    shards = [shard for i, count in enumerate(counts) for shard in split(i, int(count), seed)]
+    policies = [behaviour.policy for behaviour in behaviours]
+    parts = run_shards(env_id, policies, shards, processes or len(os.sched_getaffinity(0)), on_progress)
+    made = []
+    for i, behaviour in enumerate(behaviours):
+        returns = np.concatenate(
+            [whole_returns(*part) for s, part in zip(shards, parts, strict=True) if s.behaviour == i]
         )
-        returns = d4rl.episode_returns(part["rewards"], part["terminals"] | part["timeouts"])
-        if cut and len(returns) > 1:
-            returns = returns[:-1]
-        parts.append(part)
-        made.append(
-            {
-                "name": behaviour.name,
-                "transitions": int(count),
-                "episodes": len(returns),
-                "mean_return": float(np.mean(returns)),
-            }
-        )
-    arrays = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+        summary = {"episodes": len(returns), "mean_return": float(np.mean(returns))}
+        made.append({"name": behaviour.name, "transitions": int(counts[i]), **summary})
+    arrays = {key: np.concatenate([part[key] for part, _ in parts]) for key in KEYS}
     packages = {f"{name}_version": version(name) for name in ("edp", "mujoco", "gymnasium", "numpy")}
     d4rl.write(
         path, arrays, {"env": env_id, "seed": seed, "behaviours": json.dumps(made), **packages, **(attributes or {})}
     )
+
+
+def split(behaviour: int, count: int, seed: int) -> list[Shard]:
+    """A behaviour's rows in shards."""
+    starts = range(0, count, SHARD)
+    entropy = [[seed, behaviour] if start == 0 else [seed, behaviour, start] for start in starts]
+    return [
+        Shard(behaviour, min(SHARD, count - start), np.random.SeedSequence(numbers))
+        for start, numbers in zip(starts, entropy, strict=True)
+    ]
+
+
+def whole_returns(part: dict[str, np.ndarray], cut: bool) -> np.ndarray:
+    """Returns of a shard's episodes, without the last one if it was cut off (and is not the only one)."""
+    returns = d4rl.episode_returns(part["rewards"], part["terminals"] | part["timeouts"])
+    return returns[:-1] if cut and len(returns) > 1 else returns
+
+
+def run_shards(
+    env_id: str,
+    policies: list[SquashedGaussian],
+    shards: list[Shard],
+    processes: int,
+    on_progress: Callable[[int], None],
+) -> list[tuple[dict[str, np.ndarray], bool]]:
+    """Every shard's arrays, in order."""
+    if min(processes, len(shards)) == 1:
+        done, parts = 0, []
+        for shard in shards:
+            parts.append(run_shard(env_id, policies[shard.behaviour], shard, lambda n, d=done: on_progress(d + n)))
+            done += shard.rows
+        return parts
+    context = multiprocessing.get_context("spawn")
+    counters = context.Array("q", len(shards), lock=False)
+    with ProcessPoolExecutor(min(processes, len(shards)), context, count_in, (counters,)) as pool:
+        futures = [
+            pool.submit(run_counted, env_id, policies[shard.behaviour], shard, i) for i, shard in enumerate(shards)
+        ]
+        try:
+            while wait(futures, timeout=0.2).not_done:
+                on_progress(sum(counters))
+                if any(future.done() and future.exception() for future in futures):
+                    break
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+COUNTERS: Any = None  # of a worker process: rows that each shard has so far
+
+
+def count_in(counters: Any) -> None:
+    global COUNTERS
+    COUNTERS = counters
+
+
+def run_counted(env_id: str, policy: SquashedGaussian, shard: Shard, index: int) -> tuple[dict[str, np.ndarray], bool]:
+    def note(rows: int) -> None:
+        COUNTERS[index] = rows
+
+    return run_shard(env_id, policy, shard, note)
+
+
+def run_shard(
+    env_id: str, policy: SquashedGaussian, shard: Shard, on_progress: Callable[[int], None]
+) -> tuple[dict[str, np.ndarray], bool]:
+    return roll_out(policy, [make_env(env_id) for _ in range(PARALLEL)], shard.rows, shard.seeds, on_progress)
 
 
 def make_env(env_id: str) -> gymnasium.Env:
