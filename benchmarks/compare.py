@@ -58,11 +58,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("runs/compare"))
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--finished", action="store_true", help="report what is finished, and train nothing")
     args = parser.parse_args()
     results = []
     for (name, policy), options in jobs().items():
         folder = args.out / f"{name}_{policy}".replace(" ", "").replace("%", "").replace("+", "").lower()
         if scores(folder, options) is None:
+            if args.finished:
+                continue
             command = [sys.executable, "-m", "edp", "train", TASK, *options, "--out", str(folder)]
             subprocess.run(command, check=True)
         found = scores(folder, options)
