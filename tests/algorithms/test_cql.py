@@ -4,25 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tiny import BATCH, critic
 
 from edp.algorithms import CQL
 from edp.algorithms.cql import conservative_gap
 from edp.errors import UserError
 from edp.policies import DeterministicConfig, DiffusionConfig, Fit, GaussianConfig, Policy
-from edp.types import Transitions
-
-BATCH = Transitions(
-    obs=jnp.asarray([[1.0], [2.0]]),
-    action=jnp.asarray([[0.5], [-0.5]]),
-    reward=jnp.asarray([1.0, 2.0]),
-    next_obs=jnp.asarray([[3.0], [4.0]]),
-    not_done=jnp.asarray([1.0, 0.0]),
-)
-
-
-def critic(obs, action):
-    """Q1 = s + a, Q2 = s - 2a."""
-    return jnp.stack([(obs + action)[:, 0], (obs - 2 * action)[:, 0]])
 
 
 class FakePolicy:

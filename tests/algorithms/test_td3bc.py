@@ -4,28 +4,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tiny import BATCH, critic
 
 from edp.algorithms.actor_critic import critic_loss
 from edp.algorithms.base import adam, descend, for_each_member, learner
 from edp.algorithms.td3bc import TD3BC
 from edp.networks import Critic
 from edp.policies import Fit
-from edp.types import Transitions
-
-BATCH = Transitions(
-    obs=jnp.asarray([[1.0], [2.0]]),
-    action=jnp.asarray([[0.5], [-0.5]]),
-    reward=jnp.asarray([1.0, 2.0]),
-    next_obs=jnp.asarray([[3.0], [4.0]]),
-    not_done=jnp.asarray([1.0, 0.0]),
-)
 
 
 class FakeCritic:
     """Q1 = s + a, Q2 = s - 2a."""
 
     def __call__(self, obs, action):
-        return jnp.stack([(obs + action)[:, 0], (obs - 2 * action)[:, 0]])
+        return critic(obs, action)
 
     def one_of(self, obs, action, key):
         return (obs + action)[:, 0]
@@ -68,9 +60,9 @@ def test_eq10_policy_loss_and_lambda_normalisation():
 
 def test_appendix_a1_policy_improvement_tosses_a_coin_between_q1_and_q2():
     """One member for the whole batch, each as often."""
-    critic, policy = Critic(1, 1, (8,), jax.random.key(0)), FakePolicy()
-    q = np.asarray(critic(BATCH.obs, policy.fit(None, None, None).action))
-    used = jax.jit(lambda key: TD3BC().policy_loss(policy, critic, BATCH, key)[1]["q_policy"])  # pyright: ignore
+    critics, policy = Critic(1, 1, (8,), jax.random.key(0)), FakePolicy()
+    q = np.asarray(critics(BATCH.obs, policy.fit(None, None, None).action))
+    used = jax.jit(lambda key: TD3BC().policy_loss(policy, critics, BATCH, key)[1]["q_policy"])  # pyright: ignore
     means = np.array([float(used(key)) for key in jax.random.split(jax.random.key(1), 200)])
     first, second = (np.isclose(means, value, rtol=1e-4) for value in q.mean(axis=1))
     assert (first ^ second).all()

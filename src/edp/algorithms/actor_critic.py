@@ -4,6 +4,7 @@
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import jax
@@ -12,6 +13,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from edp.algorithms.base import Learner, Metrics, adam, descend, for_each_member, learner
+from edp.algorithms.weighted import Weight, given, weighted_loss
 from edp.errors import UserError
 from edp.networks import MLP, Critic
 from edp.options import option
@@ -68,6 +70,29 @@ class ActorCritic(Actor):
 
     def init_value(self, obs_dim: int, key) -> Learner:
         return learner(MLP(obs_dim, self.critic_hidden, 1, key), self.optimiser)
+
+    def follow_better(
+        self,
+        policy: Learner,
+        batch: Transitions,
+        key,
+        step: Int[Array, ""],
+        advantage: Float[Array, " n"],
+        weight: Weight,
+        *,
+        imitate: bool | Array = False,
+    ) -> tuple[Learner, Metrics]:
+        """One step of the policy on the weighted likelihood; where ``imitate`` is true, on imitation alone."""
+        loss = partial(
+            weighted_loss,
+            batch=batch,
+            key=key,
+            advantage=given(advantage),
+            weight=weight,
+            loss_weight=jnp.where(imitate, 0.0, self.loss_weight),
+            bc_weight=jnp.where(imitate, 1.0, self.bc_weight),
+        )
+        return descend(policy, loss, self.optimiser, self.policy_tau(step))
 
 
 def critic_loss(critic: Critic, batch: Transitions, target: Float[Array, " n"]) -> tuple[Array, Metrics]:

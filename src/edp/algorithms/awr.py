@@ -1,7 +1,6 @@
 """Advantage-weighted regression (Peng et al. 2019): advantages from the returns that really followed."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
@@ -9,7 +8,7 @@ from jaxtyping import Array, Int
 
 from edp.algorithms.actor_critic import ActorCritic, value_loss
 from edp.algorithms.base import Learner, Metrics, descend
-from edp.algorithms.weighted import exponential, weighted_loss
+from edp.algorithms.weighted import exponential
 from edp.options import option
 from edp.policies.base import Policy
 from edp.types import Transitions
@@ -43,16 +42,8 @@ class AWR(ActorCritic):
             state.value, lambda v: value_loss(v, batch.obs, returns, expectile=0.5), self.optimiser, self.tau
         )
         advantage = standardise(returns - value.model(batch.obs)[:, 0])
-        loss = partial(
-            weighted_loss,
-            batch=batch,
-            key=key,
-            advantage=lambda fit, key: advantage,
-            weight=exponential(1 / self.beta, self.max_weight),
-            loss_weight=self.loss_weight,
-            bc_weight=self.bc_weight,
-        )
-        policy, policy_metrics = descend(state.policy, loss, self.optimiser, self.policy_tau(step))
+        weight = exponential(1 / self.beta, self.max_weight)
+        policy, policy_metrics = self.follow_better(state.policy, batch, key, step, advantage, weight)
         return AWRState(policy, value, step), value_metrics | policy_metrics
 
 

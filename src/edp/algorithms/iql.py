@@ -1,11 +1,10 @@
 """Implicit Q-learning (EDP, appendix A.3): values of the data's own actions, and a policy fitted to the better ones."""
 
 from dataclasses import dataclass
-from functools import partial
 
 from edp.algorithms.actor_critic import InSample, InSampleState
-from edp.algorithms.base import Metrics, descend
-from edp.algorithms.weighted import exponential, weighted_loss
+from edp.algorithms.base import Metrics
+from edp.algorithms.weighted import exponential
 from edp.options import option
 from edp.types import Transitions
 
@@ -21,15 +20,7 @@ class IQL(InSample):
         step = state.step + 1
         value, q, value_metrics = self.update_value(state, batch, self.expectile)
         advantage = q - value.model(batch.obs)[:, 0]
-        loss = partial(
-            weighted_loss,
-            batch=batch,
-            key=key,
-            advantage=lambda fit, key: advantage,
-            weight=exponential(self.temperature, self.max_weight),
-            loss_weight=self.loss_weight,
-            bc_weight=self.bc_weight,
-        )
-        policy, policy_metrics = descend(state.policy, loss, self.optimiser, self.policy_tau(step))
+        weight = exponential(self.temperature, self.max_weight)
+        policy, policy_metrics = self.follow_better(state.policy, batch, key, step, advantage, weight)
         critic, critic_metrics = self.update_critic(state, value.model, batch)
         return InSampleState(policy, critic, value, step), value_metrics | policy_metrics | critic_metrics

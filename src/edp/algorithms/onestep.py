@@ -1,14 +1,13 @@
 """OneStep RL (Brandfonbrener et al. 2021): value the behaviour that made the data, then improve on it once."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 
 from edp.algorithms.actor_critic import InSample, InSampleState
-from edp.algorithms.base import Metrics, descend
-from edp.algorithms.weighted import exponential, weighted_loss
+from edp.algorithms.base import Metrics
+from edp.algorithms.weighted import exponential
 from edp.options import option
 from edp.types import Transitions
 
@@ -29,14 +28,8 @@ class OneStep(InSample):
             lambda new, old: jnp.where(evaluating, new, old), (value, critic), (state.value, state.critic)
         )
         advantage = q - value.model(batch.obs)[:, 0]
-        loss = partial(
-            weighted_loss,
-            batch=batch,
-            key=key,
-            advantage=lambda fit, key: advantage,
-            weight=exponential(self.temperature, self.max_weight),
-            loss_weight=jnp.where(evaluating, 0.0, self.loss_weight),
-            bc_weight=jnp.where(evaluating, 1.0, self.bc_weight),
+        weight = exponential(self.temperature, self.max_weight)
+        policy, policy_metrics = self.follow_better(
+            state.policy, batch, key, step, advantage, weight, imitate=evaluating
         )
-        policy, policy_metrics = descend(state.policy, loss, self.optimiser, self.policy_tau(step))
         return InSampleState(policy, critic, value, step), value_metrics | policy_metrics | critic_metrics

@@ -38,6 +38,11 @@ def weighted_loss(
     return loss, {"policy_loss": loss, "bc_loss": bc, "weight": weights.mean()}
 
 
+def given(advantage: Float[Array, " n"]) -> Advantage:
+    """An advantage that does not depend on the policy."""
+    return lambda fit, key: advantage
+
+
 def exponential(scale: float, bound: float) -> Weight:
     """min(exp(scale · A), bound)."""
     return lambda advantage: jnp.minimum(jnp.exp(scale * advantage), bound)
