@@ -60,6 +60,12 @@ class Run:
         return config
 
     @property
+    def title(self) -> str:
+        """The task, and whether the data was a look-alike of its file."""
+        config = self.config
+        return config["task"] + (" (regenerated data)" if config.get("regenerated") else "")
+
+    @property
     def checkpoint(self) -> Path:
         return self.folder / "checkpoint"
 

@@ -77,7 +77,10 @@ def test_bad_policy_files_are_refused(tmp_path):
     with pytest.raises(UserError, match="not a policy file"):
         behaviours.load(tmp_path / "text.npz")
     np.savez(tmp_path / "other.npz", w0=np.zeros(3))
-    with pytest.raises(UserError, match="missing b0, w1"):
+    with pytest.raises(UserError, match="missing b0"):
+        behaviours.load(tmp_path / "other.npz")
+    np.savez(tmp_path / "other.npz", weights=np.zeros(3))
+    with pytest.raises(UserError, match="no w0 or l0_weight in it"):
         behaviours.load(tmp_path / "other.npz")
     np.save(tmp_path / "array.npy", np.zeros(3))
     with pytest.raises(UserError, match="not a policy file"):
@@ -87,7 +90,7 @@ def test_bad_policy_files_are_refused(tmp_path):
         np.savez(tmp_path / "misfit.npz", **(good | {name: np.zeros(shape)}))
         with pytest.raises(UserError, match="do not fit together"):
             behaviours.load(tmp_path / "misfit.npz")
-    np.savez(tmp_path / "pickle.npz", **{name: np.array([{}], object) for name in behaviours.ARRAYS})
+    np.savez(tmp_path / "pickle.npz", **{name: np.array([{}], object) for name in SquashedGaussian.MEAN})
     with pytest.raises(UserError, match="not a policy file"):
         behaviours.load(tmp_path / "pickle.npz")
 

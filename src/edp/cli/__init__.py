@@ -15,7 +15,7 @@ commands:
   eval RUN          evaluate the policy of a finished run
   data list         the tasks, and which of their files are here
   data get TASK     download D4RL's file for a task
-  data make OUT     roll out policies and write a data set
+  data make TASK    make a built-in set, a look-alike, or a new one
 
 options:
   -h, --help        this text; after a command, that command's options

@@ -1,5 +1,6 @@
 """edp data list, edp data make"""
 
+from collections.abc import Collection
 from pathlib import Path
 
 from edp.cli.options import Parser
@@ -8,10 +9,12 @@ from edp.errors import UserError, unknown
 HELP = """\
 usage: edp data list         the tasks and their files
        edp data get TASK     download D4RL's file for a task
-       edp data make OUT …   roll out policies and write a data set"""
+       edp data make TASK …  make a built-in set, or a look-alike of D4RL's file
+       edp data make FILE …  roll out policies in any environment and write a data set"""
 
-MAKE = """Roll out behaviour policies in a Gymnasium environment and write a D4RL-format HDF5 file, or make one of the
-built-in sets (edp data make local/hopper-medium-expert)."""
+MAKE = """Make a data set in D4RL's format: one of the built-in ones (edp data make local/hopper-medium-expert), a
+look-alike of one of D4RL's (edp data make hopper-medium-v2 --policy medium.npz), or a new one (edp data make new.hdf5
+--env ID --policy mine.npz)."""
 
 
 def main(argv: list[str]) -> int:
@@ -25,9 +28,10 @@ def main(argv: list[str]) -> int:
 
 
 def make(argv: list[str]) -> int:
-    parser = Parser("edp data make", MAKE, "OUT")
-    parser.add_argument("out", metavar="OUT", help="the file to write, or the name of a built-in set")
-    parser.add_argument("--env", metavar="ID", help="Gymnasium id, for example edp/hopper-d4rl-v2")
+    parser = Parser("edp data make", MAKE, "TASK | FILE.hdf5")
+    parser.add_argument("what", metavar="TASK | FILE", help="a task (edp data list), or a new file with --env")
+    parser.add_argument("--env", metavar="ID", help="of a new file: a Gymnasium id, for example edp/hopper-d4rl-v2")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where a task's data goes (default: the cache)")
     parser.add_argument(
         "--policy",
         action="append",
@@ -35,33 +39,88 @@ def make(argv: list[str]) -> int:
         metavar="FILE[:SHARE]",
         help="a policy (.npz) and its share of the rows; may be repeated",
     )
-    parser.add_argument("--transitions", type=int, default=100_000, metavar="…", help="rows to write (default: 100000)")
+    parser.add_argument("--logs", type=Path, metavar="FILE", help="demonstrations (.npz) to play again, for kitchen")
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="…", help="seed of environments and policies (default: 0)"
+        "--transitions", type=int, metavar="…", help="rows to write (default: as many as D4RL's, or 100000)"
     )
+    parser.add_argument("--noise", type=float, metavar="…", help="std added to actions (default: 0; 0.2 in AntMaze)")
+    parser.add_argument("--seed", type=int, default=0, metavar="…", help="of environments and policies (default: 0)")
+    parser.add_argument("--processes", type=int, metavar="…", help="to share the work (default: one a core)")
     values = parser.parse(argv)
+    for name, low in (("transitions", 1), ("noise", 0), ("seed", 0), ("processes", 1)):
+        value = getattr(values, name)
+        if value is not None and not low <= value < float("inf"):
+            raise UserError(f"--{name} must be at least {low}, not {value}")
 
+    from edp.data import tasks
+
+    if values.what in tasks.TASKS:
+        task = tasks.get(values.what)
+        print(make_built_in(task, values) if task.local else make_look_alike(task, values))
+    elif values.what.endswith(".hdf5"):
+        print(make_new(Path(values.what), values))
+    else:
+        raise unknown("task (and a new file's name ends in .hdf5)", values.what, tasks.TASKS)
+    return 0
+
+
+def make_built_in(task, values) -> Path:
     from edp.cli.display import counting
-    from edp.data import behaviours, tasks
+    from edp.data import tasks
+
+    refuse_given(values, f"{task.name} is made in one way only", keep=())
+    path = tasks.cache_folder() / task.file
+    with counting(f"making {task.name}", task.transitions) as advance:
+        tasks.make_local(task, path, advance)
+    return path
+
+
+def make_look_alike(task, values) -> Path:
+    from edp.cli.display import counting
+    from edp.data import lookalikes, tasks
+
+    refuse_given(values, f"{task.name} has an environment of its own", keep=MAKE_OPTIONS - {"env"})
+    policies = [split_share(text) for text in values.policy]
+    lookalikes.check(task, policies, values.logs)
+    if values.logs is not None:
+        refuse_given(values, "demonstrations are played as they are", keep=MAKE_OPTIONS - {"transitions", "noise"})
+    transitions = lookalikes.rows(task, values.logs, values.transitions or task.transitions)
+    noise = lookalikes.default_noise(task) if values.noise is None else values.noise
+    path = values.out or tasks.look_alike_path(task)
+    with counting(f"making a look-alike of {task.name}", transitions) as advance:
+        lookalikes.look_alike(
+            task, path, policies, values.logs, transitions, noise, values.seed, values.processes, advance
+        )
+    return path
+
+
+def make_new(path: Path, values) -> Path:
+    from edp.cli.display import counting
+    from edp.data import behaviours
     from edp.data.make import Behaviour
     from edp.data.make import make as make_file
 
-    if values.out.startswith("local/"):
-        task = tasks.get(values.out)
-        if values.env or values.policy:
-            raise UserError(f"{task.name} is made in one way only; give a file name to make another set")
-        path = tasks.cache_folder() / task.file
-        with counting(f"making {task.name}", task.transitions) as advance:
-            tasks.make_local(task, path, advance)
-    else:
-        if not values.env or not values.policy:
-            raise UserError("a new data set needs --env ID and at least one --policy FILE (see edp data make --help)")
-        path = Path(values.out)
-        actors = [Behaviour(file.stem, behaviours.load(file), share) for file, share in map(split_share, values.policy)]
-        with counting(f"making {path}", values.transitions) as advance:
-            make_file(path, values.env, actors, values.transitions, values.seed, advance)
-    print(path)
-    return 0
+    refuse_given(values, "a new file is rolled out from policies", keep=MAKE_OPTIONS - {"out", "logs"})
+    if not values.env or not values.policy:
+        raise UserError("a new data set needs --env ID and at least one --policy FILE (see edp data make --help)")
+    actors = [
+        Behaviour(file.stem, behaviours.load(file), share, values.noise or 0.0)
+        for file, share in map(split_share, values.policy)
+    ]
+    transitions = values.transitions or 100_000
+    with counting(f"making {path}", transitions) as advance:
+        make_file(path, values.env, actors, transitions, values.seed, advance, processes=values.processes)
+    return path
+
+
+MAKE_OPTIONS = {"env", "out", "policy", "logs", "transitions", "noise"}
+
+
+def refuse_given(values, why: str, keep: Collection[str]) -> None:
+    """Options that would be passed over."""
+    for name in sorted(MAKE_OPTIONS - set(keep)):
+        if getattr(values, name) not in (None, []):
+            raise UserError(f"{why}: --{name} does not go with it")
 
 
 def split_share(text: str) -> tuple[Path, float]:
@@ -88,12 +147,21 @@ def list_tasks(argv: list[str]) -> int:
 
     table = Table(Column("task", no_wrap=True), Column("environment", no_wrap=True), Column("data", overflow="fold"))
     for task in tasks.TASKS.values():
-        missing = "made when first used" if task.local else "not here"
-        table.add_row(task.name, task.env, str(tasks.on_disk(task) or missing))
+        table.add_row(task.name, task.env, state(task))
     console = Console()
     console.print(table)
     console.print("edp data get TASK downloads what is not here", highlight=False)
     return 0
+
+
+def state(task) -> str:
+    """Which of a task's files is here."""
+    from edp.data import tasks
+
+    genuine, look_alike = tasks.on_disk(task), tasks.regenerated(task)
+    if genuine or not look_alike:
+        return str(genuine or ("made when first used" if task.local else "not here"))
+    return f"{look_alike} (regenerated)"
 
 
 def get(argv: list[str]) -> int:

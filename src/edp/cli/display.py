@@ -86,7 +86,7 @@ def display(
     seeds = f"{spec.training.seeds} seed{'s' * (spec.training.seeds > 1)}"
     algorithm, policy = (spec.to_json()[part]["name"] for part in ("algorithm", "policy"))
     console.print(
-        f"data   {path} ({len(dataset.obs):,} transitions, {len(dataset.returns):,} episodes)",
+        f"data   {path} ({len(dataset.obs):,} transitions, {len(dataset.returns):,} episodes{mark(dataset)})",
         soft_wrap=True,
         highlight=False,
     )
@@ -100,6 +100,10 @@ def display(
             yield show
     else:
         yield plain(spec)
+
+
+def mark(dataset: d4rl.Dataset) -> str:
+    return f"; regenerated: a look-alike of {dataset.regenerated}, not D4RL's file" if dataset.regenerated else ""
 
 
 def summary(epoch: Epoch) -> str:
@@ -180,7 +184,7 @@ def result_table(spec: Spec, dataset: d4rl.Dataset, folder: Run) -> None:
     """The last evaluation beside what the data's own behaviours score."""
     last = folder.evaluations()[-1]
     scores = np.array(last["scores"])
-    table = Table("who", "normalised score", "from", title=spec.task.name)
+    table = Table("who", "normalised score", "from", title=folder.title)
     for behaviour in dataset.behaviours:
         score = spec.task.score(behaviour.mean_return)
         table.add_row(f"behaviour {behaviour.name}", f"{score:.1f}", f"{behaviour.episodes} episodes in the data")
@@ -199,8 +203,8 @@ def result_table(spec: Spec, dataset: d4rl.Dataset, folder: Run) -> None:
     )
 
 
-def evaluation_table(spec: Spec, event: Evaluation, options: EvalOptions) -> None:
-    title = f"{spec.task.name}, {options.act_with} parameters, EAS of {options.eas}"
+def evaluation_table(spec: Spec, event: Evaluation, options: EvalOptions, folder: Run) -> None:
+    title = f"{folder.title}, {options.act_with} parameters, EAS of {options.eas}"
     table = Table("seed", "score", "episodes", "lowest", "highest", title=title)
     for i, row in enumerate(event.scores):
         table.add_row(

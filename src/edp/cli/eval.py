@@ -22,5 +22,5 @@ def main(argv: list[str]) -> int:
     spec, states = experiment.load(folder)
     options = check(replace(spec.evaluation, **given([experiment.EvalOptions], values)))
     evaluation = experiment.Evaluator(spec, options)(states, spec.training.steps, folder)
-    evaluation_table(spec, evaluation, options)
+    evaluation_table(spec, evaluation, options, folder)
     return 0

@@ -73,6 +73,7 @@ def train(argv: list[str], values, algorithm: str, policy: str, groups: dict[str
     experiment = Experiment(spec, dataset)
     about = {
         "file": str(path),
+        "regenerated": bool(dataset.regenerated),
         "command": ["edp", "train", *argv],
         "device": device(),
         "origins": {name: setting.origin for name, setting in resolved.origins.items()},

@@ -2,70 +2,142 @@
 
 import zipfile
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import gymnasium
 import numpy as np
 
 from edp.errors import UserError, first_line
 
 LOG_STD_RANGE = (-20.0, 2.0)
-ARRAYS = ("w0", "b0", "w1", "b1", "w_mu", "b_mu", "w_ls", "b_ls")
 BUILT_IN = Path(__file__).parent / "actors"
+Arrays = Mapping[str, np.ndarray]
 
 
-class SquashedGaussian:
-    """A tanh-squashed Gaussian on a ReLU network of two hidden layers: the actor of SAC, TQC and their kin."""
+class Actor:
+    """What acts in an episode that is being recorded."""
 
-    def __init__(self, arrays: Mapping[str, np.ndarray]):
-        self.arrays = {name: np.asarray(arrays[name], np.float32) for name in ARRAYS}
+    obs_dim: int
+    act_dim: int
 
-    @property
-    def obs_dim(self) -> int:
-        return self.arrays["w0"].shape[0]
+    def __call__(self, inputs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """One action in [-1, 1] for each row of ``inputs``."""
+        raise NotImplementedError
 
-    @property
-    def act_dim(self) -> int:
-        return self.arrays["w_mu"].shape[1]
+    def begin(self, env: gymnasium.Env, seed: int) -> tuple[np.ndarray, Any]:
+        """Start an episode: its first observation, and what the actor wants in it."""
+        return env.reset(seed=seed)[0], None
 
-    def __call__(self, obs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """One action for each row of ``obs``."""
+    def inputs(self, obs: np.ndarray, aim: Any) -> np.ndarray:
+        """What it sees of an observation."""
+        return obs
+
+    def is_over(self, terminal: bool, timeout: bool) -> bool:
+        return terminal or timeout
+
+
+class SquashedGaussian(Actor):
+    """A tanh-squashed Gaussian on a ReLU network of two hidden layers: the actor of SAC, TQC and their kin.
+
+    Without the layer of its log-std it is deterministic.
+    """
+
+    MEAN, LOG_STD = ("w0", "b0", "w1", "b1", "w_mu", "b_mu"), ("w_ls", "b_ls")
+
+    def __init__(self, arrays: Arrays):
+        self.random = any(name in arrays for name in self.LOG_STD)
+        names = self.MEAN + self.LOG_STD if self.random else self.MEAN
+        self.arrays = {name: np.asarray(arrays[name], np.float32) for name in names}
+        layers = [(self.arrays[name], self.arrays[name.replace("w", "b")]) for name in names[::2]]
+        self.obs_dim, self.act_dim = chain([*layers[:2], layers[2]])
+        if self.random:
+            chain([*layers[:2], layers[3]])
+
+    def __call__(self, inputs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         p = self.arrays
-        hidden = np.maximum(obs.astype(np.float32) @ p["w0"] + p["b0"], 0)
+        hidden = np.maximum(inputs.astype(np.float32) @ p["w0"] + p["b0"], 0)
         hidden = np.maximum(hidden @ p["w1"] + p["b1"], 0)
+        mean = hidden @ p["w_mu"] + p["b_mu"]
+        if not self.random:
+            return np.tanh(mean)
         std = np.exp(np.clip(hidden @ p["w_ls"] + p["b_ls"], *LOG_STD_RANGE))
         noise = rng.standard_normal(std.shape, dtype=np.float32)
-        return np.tanh(hidden @ p["w_mu"] + p["b_mu"] + std * noise)
+        return np.tanh(mean + std * noise)
 
 
-def load(path: Path) -> SquashedGaussian:
+class ScaledGaussian(Actor):
+    """A Gaussian of constant std, clipped, on a tanh network of two hidden layers: the actor of hand_dapg's experts."""
+
+    LAYERS, SCALES = ("l0", "l1", "l2"), ("in_shift", "in_scale", "out_shift", "out_scale", "log_std")
+
+    def __init__(self, arrays: Arrays):
+        take = {name: np.asarray(arrays[name], np.float32) for name in self.SCALES}
+        self.layers = [
+            (np.asarray(arrays[f"{name}_weight"], np.float32).T, np.asarray(arrays[f"{name}_bias"], np.float32))
+            for name in self.LAYERS
+        ]
+        self.obs_dim, self.act_dim = chain(self.layers)
+        widths = {"in_shift": self.obs_dim, "in_scale": self.obs_dim}
+        for name, array in take.items():
+            if array.shape != (widths.get(name, self.act_dim),):
+                raise ValueError(f"{name} has shape {array.shape}")
+        self.in_shift, self.in_scale, self.out_shift, self.out_scale, self.log_std = take.values()
+
+    def __call__(self, inputs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        (w0, b0), (w1, b1), (w2, b2) = self.layers
+        hidden = np.tanh((inputs.astype(np.float32) - self.in_shift) / self.in_scale @ w0 + b0)
+        mean = (np.tanh(hidden @ w1 + b1) @ w2 + b2) * self.out_scale + self.out_shift
+        noise = rng.standard_normal(mean.shape, dtype=np.float32)
+        return np.clip(mean + np.exp(self.log_std) * noise, -1, 1)
+
+
+def chain(layers: list[tuple[np.ndarray, np.ndarray]]) -> tuple[int, int]:
+    """How many numbers a network takes and gives; every layer has to take what the one before it gives."""
+    shapes = [(weight.shape, bias.shape) for weight, bias in layers]
+    if any(len(weight) != 2 or bias != weight[1:] for weight, bias in shapes) or any(
+        before[1] != after[0] for (before, _), (after, _) in pairwise(shapes)
+    ):
+        raise ValueError(f"its layers do not fit together: {shapes}")
+    return shapes[0][0][0], shapes[-1][0][1]
+
+
+LAYOUTS = {"w0": SquashedGaussian, "l0_weight": ScaledGaussian}
+
+
+def load(path: Path) -> Actor:
+    arrays = read(path)
+    for first, layout in LAYOUTS.items():
+        if first in arrays:
+            return build(layout, arrays, path)
+    raise UserError(f"{path}: not a policy file (no {' or '.join(LAYOUTS)} in it)")
+
+
+def read(path: Path, kind: str = "policy file") -> dict[str, np.ndarray]:
+    """A file's arrays."""
     if not path.exists():
-        raise UserError(f"{path}: no such policy file")
+        raise UserError(f"{path}: no such {kind}")
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            missing = [name for name in ARRAYS if name not in arrays]
-            if missing:
-                raise UserError(f"{path}: not a squashed Gaussian policy: missing {', '.join(missing)}")
-            policy = SquashedGaussian(arrays)
-    except (OSError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            return {name: arrays[name] for name in arrays.files}
+    except (OSError, TypeError, ValueError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+        raise UserError(f"{path}: not a {kind} ({first_line(error)})") from None
+
+
+def build(layout: Any, arrays: Arrays, path: Path, *options: Any) -> Any:
+    """An actor of this layout, or a line that says why not."""
+    try:
+        return layout(arrays, *options)
+    except KeyError as error:
+        raise UserError(f"{path}: not a {layout.__name__} policy: missing {error.args[0]}") from None
+    except (TypeError, ValueError) as error:
         raise UserError(f"{path}: not a policy file ({first_line(error)})") from None
-    check_shapes(policy, path)
-    return policy
-
-
-def check_shapes(policy: SquashedGaussian, path: Path) -> None:
-    """Every layer takes what the one before it gives."""
-    shapes = [policy.arrays[name].shape for name in ARRAYS]
-    if [len(shape) for shape in shapes] == [2, 1] * 4:
-        (obs, first), (_, second), (_, act) = shapes[0], shapes[2], shapes[4]
-        layers = [(obs, first), (first, second), (second, act), (second, act)]
-        if shapes == [part for layer in layers for part in (layer, layer[1:])]:
-            return
-    raise UserError(f"{path}: not a policy file (its layers do not fit together: {shapes})")
 
 
 def path(name: str) -> Path:
     return BUILT_IN / f"{name}.npz"
 
 
-def built_in(name: str) -> SquashedGaussian:
+def built_in(name: str) -> Actor:
     return load(path(name))

@@ -42,12 +42,13 @@ class Dataset(NamedTuple):
     episode: np.ndarray  # which episode each row belongs to, counted from 0
     returns: np.ndarray  # of each whole episode
     behaviours: list[Behaved]  # what made it, if it was made by ``edp data make``
+    regenerated: str = ""  # the task that it imitates, if it is a look-alike and not that task's own file
 
 
 def read(path: Path, episode_limit: int | None = None, episode_return: str = "sum") -> Dataset:
     """Read and check a file; ``episode_limit`` tells where episodes end if it has no ``timeouts``.
 
-    ``episode_return`` says what is made of the rewards of an episode: their "sum", or their "max".
+    ``episode_return`` says what is made of the rewards of an episode (see ``episode_returns``).
     """
     arrays, attributes = load(path)
     check(arrays, path)
@@ -57,22 +58,23 @@ def read(path: Path, episode_limit: int | None = None, episode_return: str = "su
     if "next_observations" in arrays:
         next_obs, known = arrays["next_observations"].astype(np.float32, copy=False), slice(None)
     else:
-        next_obs = np.concatenate([obs[1:], obs[-1:]])
         known = ~timeouts
         known[-1] = False
-        known |= terminals
+        known = np.flatnonzero(known | terminals)
+        next_obs = obs[np.minimum(known + 1, len(obs) - 1)]
     rewards, ends = arrays["rewards"].astype(np.float32, copy=False), terminals | timeouts
-    if len(obs[known]) == 0:
+    if len(next_obs) == 0:
         raise UserError(f"{path}: no transition in it has a known next state")
     return Dataset(
         obs=obs[known],
         action=np.clip(arrays["actions"].astype(np.float32, copy=False), -ACTION_LIMIT, ACTION_LIMIT)[known],
         reward=rewards[known],
-        next_obs=next_obs[known],
+        next_obs=next_obs,
         not_done=(~terminals[known]).astype(np.float32),
         episode=(np.cumsum(ends) - ends)[known],
-        returns=episode_returns(rewards, ends, episode_return),
+        returns=episode_returns(rewards, terminals, timeouts, episode_return),
         behaviours=known_behaviours(attributes),
+        regenerated=str(attributes.get("regenerated", "")),
     )
 
 
@@ -143,14 +145,17 @@ def find_timeouts(terminals: np.ndarray, limit: int | None) -> np.ndarray:
     return timeouts
 
 
-def episode_returns(rewards: np.ndarray, ends: np.ndarray, how: str = "sum") -> np.ndarray:
-    """The sum (or the maximum) of rewards of each episode that ended within the file."""
-    last = np.flatnonzero(ends)
+def episode_returns(rewards: np.ndarray, terminals: np.ndarray, timeouts: np.ndarray, how: str = "sum") -> np.ndarray:
+    """The return of each episode that ended within the file: the "sum" of its rewards, their "max", or "reached".
+
+    "reached" is 1 where any reward was positive, in files whose terminals do not end episodes but mark such steps.
+    """
+    last = np.flatnonzero(timeouts if how == "reached" and timeouts.any() else terminals | timeouts)
     if not len(last):
         return np.zeros(0)
     starts = np.concatenate([[0], last[:-1] + 1])
-    function = {"sum": np.add, "max": np.maximum}[how]
-    return function.reduceat(rewards[: last[-1] + 1].astype(np.float64), starts)
+    values = rewards[: last[-1] + 1].astype(np.float64)
+    return (np.add if how == "sum" else np.maximum).reduceat(values > 0 if how == "reached" else values, starts) * 1.0
 
 
 def write(path: Path, arrays: dict[str, np.ndarray], attributes: dict) -> None:

@@ -3,37 +3,63 @@
 import json
 import multiprocessing
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import gymnasium
 import numpy as np
 
 from edp.data import d4rl
-from edp.data.behaviours import SquashedGaussian
+from edp.data.behaviours import Actor
 from edp.errors import UserError, first_line
 
 PARALLEL = 16  # episodes at a time: one policy call serves them all
 SHARD = 50_000  # rows that one process makes in one go; the seeds of a shard are its own
+Progress = Callable[[int], None]
+Columns = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Behaviour:
     name: str
-    policy: SquashedGaussian
+    actor: Actor
     share: float = 1.0
+    noise: float = 0.0  # std of what is added to its actions
 
 
-class Shard(NamedTuple):
-    """A stretch of one behaviour's rows."""
+class Part(NamedTuple):
+    """Rows that one job made."""
 
-    behaviour: int
+    columns: Columns
+    cut: bool  # the last episode was cut off
+
+
+class Job(Protocol):
+    """A stretch of rows that one process makes; it has all that it needs."""
+
+    @property
+    def rows(self) -> int: ...
+
+    def __call__(self, on_progress: Progress) -> Part: ...
+
+
+@dataclass(frozen=True)
+class RollOut:
+    """Rows of one behaviour."""
+
+    env: str
+    behaviour: Behaviour
     rows: int
     seeds: np.random.SeedSequence
+
+    def __call__(self, on_progress: Progress) -> Part:
+        envs = [make_env(self.env) for _ in range(PARALLEL)]
+        return roll_out(self.behaviour, envs, self.rows, self.seeds, on_progress)
 
 
 def make(
@@ -42,77 +68,91 @@ def make(
     behaviours: list[Behaviour],
     transitions: int,
     seed: int,
-    on_progress: Callable[[int], None] = lambda _: None,
+    on_progress: Progress = lambda _: None,
     attributes: dict[str, str] | None = None,
     processes: int | None = None,
+    episode_return: str = "sum",
 ) -> None:
-    """Write exactly ``transitions`` rows, split over the behaviours by their shares.
-
-    The work is shared among processes (by default, as many as there are cores); the rows do not depend on their number.
-    """
+    """Write exactly ``transitions`` rows, split over the behaviours by their shares."""
     shares = np.array([b.share for b in behaviours])
     ends = np.round(transitions * np.cumsum(shares) / shares.sum()).astype(int)
     counts = np.diff(ends, prepend=0)
     if counts.min() < 1:
         raise UserError(f"{transitions} transitions are too few for these policies and shares")
-    if seed < 0:
-        raise UserError(f"a seed must be at least 0, not {seed}")
     for behaviour in behaviours:
         check_fits(behaviour, make_env(env_id), env_id)
+    plan = [
+        (behaviour.name, split(env_id, behaviour, i, int(count), seed))
+        for i, (behaviour, count) in enumerate(zip(behaviours, counts, strict=True))
+    ]
+    write(path, env_id, plan, seed, on_progress, attributes, processes, episode_return)
+
+
+def write(
+    path: Path,
+    env_id: str,
+    plan: Sequence[tuple[str, Sequence[Job]]],
+    seed: int,
+    on_progress: Progress = lambda _: None,
+    attributes: dict[str, str] | None = None,
+    processes: int | None = None,
+    episode_return: str = "sum",
+) -> None:
+    """Do the jobs of every named source, and write what they made.
+
+    The work is shared among processes (by default, as many as there are cores); the rows do not depend on their number.
+    """
+    if seed < 0:
+        raise UserError(f"a seed must be at least 0, not {seed}")
     d4rl.check_writable(path)
-    shards = [shard for i, count in enumerate(counts) for shard in split(i, int(count), seed)]
-    policies = [behaviour.policy for behaviour in behaviours]
-    parts = run_shards(env_id, policies, shards, processes or len(os.sched_getaffinity(0)), on_progress)
-    made = []
-    for i, behaviour in enumerate(behaviours):
-        returns = np.concatenate(
-            [whole_returns(*part) for s, part in zip(shards, parts, strict=True) if s.behaviour == i]
-        )
+    parts = run_jobs([job for _, jobs in plan for job in jobs], processes or len(os.sched_getaffinity(0)), on_progress)
+    columns, made = concatenate([part.columns for part in parts]), []
+    for name, jobs in plan:
+        own, parts = parts[: len(jobs)], parts[len(jobs) :]
+        returns = np.concatenate([whole_returns(part, episode_return) for part in own])
         summary = {"episodes": len(returns), "mean_return": float(np.mean(returns))}
-        made.append({"name": behaviour.name, "transitions": int(counts[i]), **summary})
-    arrays = {key: np.concatenate([part[key] for part, _ in parts]) for key in KEYS}
+        made.append({"name": name, "transitions": sum(job.rows for job in jobs), **summary})
     packages = {f"{name}_version": version(name) for name in ("edp", "mujoco", "gymnasium", "numpy")}
-    d4rl.write(
-        path, arrays, {"env": env_id, "seed": seed, "behaviours": json.dumps(made), **packages, **(attributes or {})}
-    )
+    about = {"env": env_id, "seed": seed, "behaviours": json.dumps(made)}
+    d4rl.write(path, columns, about | packages | (attributes or {}))
 
 
-def split(behaviour: int, count: int, seed: int) -> list[Shard]:
+def concatenate(parts: list[Columns]) -> Columns:
+    return {key: np.concatenate([part[key] for part in parts]) for key in KEYS}
+
+
+def split(env_id: str, behaviour: Behaviour, index: int, count: int, seed: int) -> list[RollOut]:
     """A behaviour's rows in shards."""
     starts = range(0, count, SHARD)
-    entropy = [[seed, behaviour] if start == 0 else [seed, behaviour, start] for start in starts]
+    entropy = [[seed, index] if start == 0 else [seed, index, start] for start in starts]
     return [
-        Shard(behaviour, min(SHARD, count - start), np.random.SeedSequence(numbers))
+        RollOut(env_id, behaviour, min(SHARD, count - start), np.random.SeedSequence(numbers))
         for start, numbers in zip(starts, entropy, strict=True)
     ]
 
 
-def whole_returns(part: dict[str, np.ndarray], cut: bool) -> np.ndarray:
-    """Returns of a shard's episodes, without the last one if it was cut off (and is not the only one)."""
-    returns = d4rl.episode_returns(part["rewards"], part["terminals"] | part["timeouts"])
-    return returns[:-1] if cut and len(returns) > 1 else returns
+def whole_returns(part: Part, episode_return: str) -> np.ndarray:
+    """Returns of a part's episodes, without the last one if it was cut off (and is not the only one)."""
+    rewards, terminals, timeouts = (part.columns[key] for key in ("rewards", "terminals", "timeouts"))
+    returns = d4rl.episode_returns(rewards, terminals, timeouts, episode_return)
+    return returns[:-1] if part.cut and len(returns) > 1 else returns
 
 
-def run_shards(
-    env_id: str,
-    policies: list[SquashedGaussian],
-    shards: list[Shard],
-    processes: int,
-    on_progress: Callable[[int], None],
-) -> list[tuple[dict[str, np.ndarray], bool]]:
-    """Every shard's arrays, in order."""
-    if min(processes, len(shards)) == 1:
+def run_jobs(jobs: Sequence[Job], processes: int, on_progress: Progress) -> list[Part]:
+    """What every job made, in order."""
+    if min(processes, len(jobs)) == 1:
         done, parts = 0, []
-        for shard in shards:
-            parts.append(run_shard(env_id, policies[shard.behaviour], shard, lambda n, d=done: on_progress(d + n)))
-            done += shard.rows
+        for job in jobs:
+            parts.append(job(lambda n, d=done: on_progress(d + n)))
+            done += job.rows
         return parts
     context = multiprocessing.get_context("spawn")
-    counters = context.Array("q", len(shards), lock=False)
-    with ProcessPoolExecutor(min(processes, len(shards)), context, count_in, (counters,)) as pool:
-        futures = [
-            pool.submit(run_counted, env_id, policies[shard.behaviour], shard, i) for i, shard in enumerate(shards)
-        ]
+    counters = context.Array("q", len(jobs), lock=False)
+    with (
+        one_thread_each(),
+        ProcessPoolExecutor(min(processes, len(jobs)), context, count_in, (counters,)) as pool,
+    ):
+        futures = [pool.submit(run_counted, job, i) for i, job in enumerate(jobs)]
         try:
             while wait(futures, timeout=0.2).not_done:
                 on_progress(sum(counters))
@@ -124,7 +164,20 @@ def run_shards(
             raise
 
 
-COUNTERS: Any = None  # of a worker process: rows that each shard has so far
+@contextmanager
+def one_thread_each():
+    """Processes that are started meanwhile do linear algebra in one thread: the others have cores of their own."""
+    before = os.environ.get("OPENBLAS_NUM_THREADS")
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["OPENBLAS_NUM_THREADS"]
+        if before is not None:
+            os.environ["OPENBLAS_NUM_THREADS"] = before
+
+
+COUNTERS: Any = None  # of a worker process: rows that each job has so far
 
 
 def count_in(counters: Any) -> None:
@@ -132,17 +185,11 @@ def count_in(counters: Any) -> None:
     COUNTERS = counters
 
 
-def run_counted(env_id: str, policy: SquashedGaussian, shard: Shard, index: int) -> tuple[dict[str, np.ndarray], bool]:
+def run_counted(job: Job, index: int) -> Part:
     def note(rows: int) -> None:
         COUNTERS[index] = rows
 
-    return run_shard(env_id, policy, shard, note)
-
-
-def run_shard(
-    env_id: str, policy: SquashedGaussian, shard: Shard, on_progress: Callable[[int], None]
-) -> tuple[dict[str, np.ndarray], bool]:
-    return roll_out(policy, [make_env(env_id) for _ in range(PARALLEL)], shard.rows, shard.seeds, on_progress)
+    return job(note)
 
 
 def make_env(env_id: str) -> gymnasium.Env:
@@ -155,10 +202,10 @@ def make_env(env_id: str) -> gymnasium.Env:
 
 
 def check_fits(behaviour: Behaviour, env: gymnasium.Env, env_id: str) -> None:
-    policy, shapes = behaviour.policy, (env.observation_space.shape, env.action_space.shape)
-    if shapes != ((policy.obs_dim,), (policy.act_dim,)):
+    actor, shapes = behaviour.actor, (env.observation_space.shape, env.action_space.shape)
+    if shapes != ((actor.obs_dim,), (actor.act_dim,)):
         raise UserError(
-            f"policy {behaviour.name!r} maps {policy.obs_dim} observations to {policy.act_dim} actions, "
+            f"policy {behaviour.name!r} maps {actor.obs_dim} observations to {actor.act_dim} actions, "
             f"but {env_id} has spaces {shapes[0]} and {shapes[1]}"
         )
     low, high = env.action_space.low, env.action_space.high  # pyright: ignore
@@ -169,45 +216,57 @@ def check_fits(behaviour: Behaviour, env: gymnasium.Env, env_id: str) -> None:
 class Episode:
     """One episode being recorded."""
 
-    def __init__(self, index: int, env: gymnasium.Env, seed: int):
-        self.index, self.env = index, env
+    def __init__(self, index: int, env: gymnasium.Env, actor: Actor, seed: int):
+        self.index, self.env, self.actor = index, env, actor
         self.rows: list[tuple] = []
-        self.obs, _ = env.reset(seed=seed)
+        self.obs, self.aim = actor.begin(env, seed)
+
+    @property
+    def inputs(self) -> np.ndarray:
+        return self.actor.inputs(self.obs, self.aim)
 
     def step(self, action: np.ndarray) -> bool:
         next_obs, reward, terminal, timeout, _ = self.env.step(action)
-        self.rows.append((self.obs, action, reward, terminal, timeout and not terminal, next_obs))
+        self.rows.append((self.obs, action, reward, terminal, timeout, next_obs))
         self.obs = next_obs
-        return terminal or timeout
+        return self.actor.is_over(terminal, timeout)
 
 
 KEYS = ("observations", "actions", "rewards", "terminals", "timeouts", "next_observations")
 DTYPES = (np.float32, np.float32, np.float32, bool, bool, np.float32)
 
 
+def to_columns(rows: list[tuple]) -> Columns:
+    columns = zip(*rows, strict=True)
+    return {key: np.asarray(column, dtype) for key, dtype, column in zip(KEYS, DTYPES, columns, strict=True)}
+
+
 def roll_out(
-    policy: SquashedGaussian,
+    behaviour: Behaviour,
     envs: list[gymnasium.Env],
     count: int,
     seeds: np.random.SeedSequence,
-    on_progress: Callable[[int], None],
-) -> tuple[dict[str, np.ndarray], bool]:
-    """The first ``count`` transitions of episodes 0, 1, 2, …, and whether the last one was cut off (by a timeout).
+    on_progress: Progress,
+) -> Part:
+    """The first ``count`` transitions of episodes 0, 1, 2, …; if the last one is cut off, it ends with a timeout.
 
     Episodes are kept in the order of their numbers, not of their ends: otherwise short ones would be favoured.
     """
     action_seeds, env_seeds = seeds.spawn(2)
     rng, reset_rng = np.random.default_rng(action_seeds), np.random.default_rng(env_seeds)
+    actor, noise = behaviour.actor, behaviour.noise
 
     def start(index: int, env: gymnasium.Env) -> Episode:
-        return Episode(index, env, int(reset_rng.integers(2**31)))
+        return Episode(index, env, actor, int(reset_rng.integers(2**31)))
 
     running = [start(i, env) for i, env in enumerate(envs)]
     finished: dict[int, Episode] = {}
     rows: list[tuple] = []
     following, kept = len(envs), 0
     while len(rows) < count:
-        actions = policy(np.stack([episode.obs for episode in running]), rng)
+        actions = actor(np.stack([episode.inputs for episode in running]), rng)
+        if noise:
+            actions = np.clip(actions + noise * rng.standard_normal(actions.shape, dtype=np.float32), -1, 1)
         for slot, action in enumerate(actions):
             episode = running[slot]
             if episode.step(action):
@@ -218,8 +277,7 @@ def roll_out(
             rows += finished.pop(kept).rows
             kept += 1
             on_progress(min(len(rows), count))
-    columns = zip(*rows[:count], strict=True)
-    arrays = {key: np.asarray(column, dtype) for key, dtype, column in zip(KEYS, DTYPES, columns, strict=True)}
-    cut = not (arrays["terminals"][-1] or arrays["timeouts"][-1])
-    arrays["timeouts"][-1] |= cut
-    return arrays, cut
+    cut = len(rows) > count
+    columns = to_columns(rows[:count])
+    columns["timeouts"][-1] |= cut
+    return Part(columns, cut)

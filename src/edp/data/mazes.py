@@ -1,4 +1,8 @@
-"""How D4RL collected its AntMaze data: an ant that walks towards waypoints on the shortest way to its goal."""
+"""How D4RL collected its AntMaze data: an ant that walks towards waypoints on the shortest way to its target.
+
+The ant is sent from somewhere to somewhere and goes on until its time is up; rewards and terminals mark the steps that
+were at the goal which the task is evaluated with.
+"""
 
 from collections import deque
 from functools import cache
@@ -6,22 +10,38 @@ from functools import cache
 import gymnasium
 import numpy as np
 
-from edp.data.behaviours import SquashedGaussian
-from edp.envs.antmaze import CELL, cells, centre
+from edp.data.behaviours import Arrays, SquashedGaussian
+from edp.envs.antmaze import CELL, around, cells, centre
 
 STRIDE = 10.0  # length of the vector that points the ant to its waypoint
+Cell = tuple[int, int]
 
 
 class WaypointAnt(SquashedGaussian):
     """A goal-reaching ant: it sees its own body, and where to go."""
 
-    def inputs(self, obs: np.ndarray, env: gymnasium.Env) -> np.ndarray:
-        maze = env.unwrapped
-        ahead = waypoint(maze.maze, obs[:2], maze.goal) - obs[:2]  # pyright: ignore
+    def __init__(self, arrays: Arrays, maze: str, starts: str = "R", targets: str = "G", goal_seed: int = 0):
+        """``starts`` and ``targets`` are the kinds of cells that an episode may lead from and to."""
+        super().__init__(arrays)
+        self.maze, self.starts, self.targets = maze, cells(maze, starts), cells(maze, targets)
+        (goal,) = cells(maze, "G")
+        self.goal = around(goal, np.random.default_rng(goal_seed))
+
+    def begin(self, env: gymnasium.Env, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        rng = np.random.default_rng(seed)
+        start, target = (options[rng.integers(len(options))] for options in (self.starts, self.targets))
+        obs, _ = env.reset(seed=seed, options={"start": centre(start), "goal": self.goal})
+        return obs, around(target, rng)
+
+    def inputs(self, obs: np.ndarray, aim: np.ndarray) -> np.ndarray:
+        ahead = waypoint(self.maze, obs[:2], aim) - obs[:2]
         return np.concatenate([obs[2:], STRIDE * ahead / max(float(np.linalg.norm(ahead)), 1e-6)])
 
+    def is_over(self, terminal: bool, timeout: bool) -> bool:
+        return timeout
 
-def cell_of(place: np.ndarray) -> tuple[int, int]:
+
+def cell_of(place: np.ndarray) -> Cell:
     """(row, column) of the cell that a place lies in."""
     column, row = np.round(np.asarray(place) / CELL).astype(int) + 1
     return int(row), int(column)
@@ -36,19 +56,20 @@ def waypoint(maze: str, place: np.ndarray, goal: np.ndarray) -> np.ndarray:
     return centre(min(neighbours(here), key=lambda cell: distance.get(cell, len(distance) + 1)))
 
 
-def neighbours(cell: tuple[int, int]) -> list[tuple[int, int]]:
+def neighbours(cell: Cell) -> list[Cell]:
     row, column = cell
     return [(row + 1, column), (row - 1, column), (row, column + 1), (row, column - 1)]
 
 
-def nearest_free(maze: str, cell: tuple[int, int]) -> tuple[int, int]:
+@cache
+def nearest_free(maze: str, cell: Cell) -> Cell:
     """The cell, or, if it is a wall (goals may lie on the border), the free one that is nearest."""
     free = cells(maze, " RG")
     return min(free, key=lambda other: (other[0] - cell[0]) ** 2 + (other[1] - cell[1]) ** 2)
 
 
 @cache
-def distances(maze: str, goal: tuple[int, int]) -> dict[tuple[int, int], int]:
+def distances(maze: str, goal: Cell) -> dict[Cell, int]:
     """How many cells each free cell is away from the goal's."""
     free, found, queue = set(cells(maze, " RG")), {goal: 0}, deque([goal])
     while queue:

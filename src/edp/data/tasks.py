@@ -21,9 +21,10 @@ class Task:
     file: str  # below one of the data folders
     url: str = ""  # where D4RL publishes it, below SERVER
     sha256: str | None = None
-    episode_return: str = "sum"  # how a recorded episode's rewards make the return that scores are about, or "max"
+    episode_return: str = "sum"  # how a recorded episode's rewards make the return that scores are about (see d4rl.py)
+    made_from: str = ""  # what a look-alike of its file is made from: see lookalikes.py
     behaviours: tuple[tuple[str, float], ...] = ()  # of a built-in set: actors and shares
-    transitions: int = 0
+    transitions: int = 0  # rows of the file (of D4RL's: about)
     seed: int = 0
     steps: int | None = None  # to train, where the domain's number is not meant
 
@@ -64,10 +65,21 @@ def published(name: str, url: str, **options) -> Task:
 
 
 def locomotion_tasks() -> list[Task]:
+    replayed = {"halfcheetah": 202_000, "hopper": 402_000, "walker2d": 302_000}
     return [
-        published(f"{body}-{kind}-v2", f"gym_mujoco_v2/{body}_{kind.replace('-', '_')}-v2.hdf5", **locomotion(body))
+        published(
+            f"{body}-{kind}-v2",
+            f"gym_mujoco_v2/{body}_{kind.replace('-', '_')}-v2.hdf5",
+            made_from="policies",
+            transitions=rows,
+            **locomotion(body),
+        )
         for body in REFERENCE
-        for kind in ("medium", "medium-replay", "medium-expert")
+        for kind, rows in (
+            ("medium", 1_000_000),
+            ("medium-replay", replayed[body]),
+            ("medium-expert", 2_000_000),
+        )
     ]
 
 
@@ -84,7 +96,9 @@ def antmaze_tasks() -> list[Task]:
             episode_limit=700 if maze == "umaze" else 1000,
             min_return=0.0,
             max_return=1.0,
-            episode_return="max",
+            episode_return="reached",
+            made_from="walkers",
+            transitions=1_000_000,
         )
         for maze, (file, starts) in files.items()
         for kind in kinds[maze]
@@ -99,9 +113,15 @@ def adroit_tasks() -> list[Task]:
         "pen-cloned-v1": "hand_dapg_v1/pen-cloned-v1.hdf5",
     }
     scores = {"min_return": 96.262799, "max_return": 3076.8331017826877}
+    cloned = {"episode_limit": 100, "made_from": "policies", "transitions": 500_000}
     return [
         published(
-            name, url, env="edp/pen-d4rl-v1", domain="adroit", episode_limit=200 if "human" in name else 100, **scores
+            name,
+            url,
+            env="edp/pen-d4rl-v1",
+            domain="adroit",
+            **(cloned if "cloned" in name else {"episode_limit": 200}),
+            **scores,
         )
         for name, url in files.items()
     ]
@@ -124,6 +144,7 @@ def kitchen_tasks() -> list[Task]:
             min_return=0.0,
             max_return=4.0,
             episode_return="max",
+            made_from="" if kind == "complete" else "logs",
         )
         for kind, file in files.items()
     ]
@@ -190,11 +211,12 @@ def find(task: Task, on_progress: Callable[[int], None] = lambda _: None) -> Pat
         if not is_made(task, path):
             make_local(task, path, on_progress)
         return path
-    path = on_disk(task)
+    path = on_disk(task) or regenerated(task)
     if path is None:
         places = " or ".join(str(folder) for folder in data_folders())
         raise UserError(
-            f"{task.name}: {task.file} is not in {places}: edp data get {task.name} downloads it, or give --data FILE"
+            f"{task.name}: {task.file} is not in {places}: edp data get {task.name} downloads it, "
+            f"edp data make {task.name} makes a look-alike, or give --data FILE"
         )
     return path
 
@@ -203,6 +225,17 @@ def on_disk(task: Task) -> Path | None:
     """The task's file, if it is in one of the data folders."""
     folders = [cache_folder()] if task.local else data_folders()
     return next((folder / task.file for folder in folders if (folder / task.file).exists()), None)
+
+
+def look_alike_path(task: Task) -> Path:
+    """Where a look-alike of the task's file belongs: apart from the files that D4RL published."""
+    return cache_folder() / "regenerated" / f"{task.name}.hdf5"
+
+
+def regenerated(task: Task) -> Path | None:
+    """The look-alike of the task's file, if there is one."""
+    path = look_alike_path(task)
+    return path if path.exists() else None
 
 
 def is_made(task: Task, path: Path) -> bool:

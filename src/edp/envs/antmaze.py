@@ -37,6 +37,11 @@ def centre(cell: tuple[int, int]) -> np.ndarray:
     return CELL * np.array([column - 1.0, row - 1.0])
 
 
+def around(cell: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
+    """A goal in the cell, as D4RL draws it."""
+    return centre(cell) + rng.uniform(0, 1, 2) + rng.uniform(0, 0.5, 2)
+
+
 def xml(maze: str) -> str:
     """Gymnasium's ant with D4RL's time step, gears and contacts, among walls."""
     root = ElementTree.parse(MODEL).getroot()
@@ -67,7 +72,7 @@ class AntMaze(mujoco_env.MujocoEnv):
     metadata = {"render_modes": ["human", "rgb_array", "depth_array", "rgbd_tuple"], "render_fps": 10}  # noqa: RUF012
 
     def __init__(self, maze: str, **options):
-        self.maze, self.goal = maze, np.full(2, np.nan)  # drawn at the first reset
+        self.maze, self.start, self.goal = maze, np.zeros(2), np.full(2, np.nan)  # drawn at the first reset
         space = gymnasium.spaces.Box(-np.inf, np.inf, (29,), np.float64)
         super().__init__(str(MODEL), frame_skip=5, observation_space=space, **options)
 
@@ -80,16 +85,22 @@ class AntMaze(mujoco_env.MujocoEnv):
         return model, data
 
     def reset(self, *, seed: int | None = None, options: dict | None = None):
-        if seed is not None:
+        """``options`` may give the x and y of a "start" (for this episode) and of a "goal" (from now on)."""
+        options = options or {}
+        if "goal" in options:
+            self.goal = np.asarray(options["goal"], float)
+        elif seed is not None:
             self.goal = np.full(2, np.nan)  # another seed is another environment
-        return super().reset(seed=seed, options=options)
+        self.start = np.asarray(options.get("start", (0, 0)), float)
+        return super().reset(seed=seed)
 
     def reset_model(self):
         """D4RL's noise around the start; a goal is drawn once for the environment."""
         if np.isnan(self.goal).any():
             (cell,) = cells(self.maze, "G")
-            self.goal = centre(cell) + self.np_random.uniform(0, 1, 2) + self.np_random.uniform(0, 0.5, 2)
+            self.goal = around(cell, self.np_random)
         qpos = self.init_qpos + self.np_random.uniform(-0.1, 0.1, self.model.nq)
+        qpos[:2] += self.start
         self.set_state(qpos, self.init_qvel + 0.1 * self.np_random.standard_normal(self.model.nv))
         return self.observe()
 

@@ -1,0 +1,79 @@
+"""Look-alikes of D4RL's files: made as D4RL made its own, from the same kind of behaviour, with other random numbers.
+
+A look-alike is marked as regenerated, and kept apart from the files that D4RL published.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from edp.data import behaviours, demonstrations
+from edp.data.make import Behaviour, Progress, make, write
+from edp.data.tasks import Task
+from edp.errors import UserError
+
+WALKER_NOISE = 0.2  # that D4RL added to the ant's actions
+NEEDED = {
+    "policies": "one or more --policy FILE[:SHARE], policies that act in {env}",
+    "walkers": "--policy FILE, an ant that walks where it is told to",
+    "logs": "--logs FILE, the teleoperated demonstrations",
+}
+
+
+def default_noise(task: Task) -> float:
+    return WALKER_NOISE if task.made_from == "walkers" else 0.0
+
+
+def look_alike(
+    task: Task,
+    path: Path,
+    policies: list[tuple[Path, float]],
+    logs: Path | None,
+    transitions: int,
+    noise: float,
+    seed: int,
+    processes: int | None,
+    on_progress: Progress,
+) -> None:
+    check(task, policies, logs)
+    options: dict[str, Any] = {
+        "attributes": {"regenerated": task.name},
+        "processes": processes,
+        "episode_return": task.episode_return,
+        "on_progress": on_progress,
+    }
+    if logs is not None:
+        write(
+            path,
+            task.env,
+            [(logs.stem, demonstrations.jobs(task.env, demonstrations.load(logs), seed))],
+            seed,
+            **options,
+        )
+        return
+    actors = [Behaviour(file.stem, load(task, file, seed), share, noise) for file, share in policies]
+    make(path, task.env, actors, transitions, seed, **options)
+
+
+def check(task: Task, policies: list[tuple[Path, float]], logs: Path | None) -> None:
+    """A task's look-alike is made from one kind of thing."""
+    if not task.made_from:
+        raise UserError(f"{task.name} was demonstrated by people, and cannot be made anew: edp data get {task.name}")
+    if (logs is not None, bool(policies)) != (task.made_from == "logs", task.made_from != "logs"):
+        raise UserError(f"{task.name} is made from {NEEDED[task.made_from].format(env=task.env)}")
+
+
+def load(task: Task, file: Path, seed: int) -> behaviours.Actor:
+    if task.made_from != "walkers":
+        return behaviours.load(file)
+    from edp.data.mazes import WaypointAnt
+
+    _, maze, *kind = task.name.split("-")
+    anywhere = " RG"
+    starts = "R" if maze == "umaze" else anywhere
+    targets = "G" if maze == "umaze" and "diverse" not in kind else anywhere
+    return behaviours.build(WaypointAnt, behaviours.read(file), file, maze, starts, targets, seed)
+
+
+def rows(task: Task, logs: Path | None, transitions: int) -> int:
+    """How many rows there will be."""
+    return transitions if logs is None else sum(d.rows for d in demonstrations.load(logs))
