@@ -165,10 +165,11 @@ def test_wrong_files_leave_nothing_behind(capsys, tmp_path, monkeypatch):
     assert "actions are in [-2, 2]" in fails(capsys, *make[:-1], actor_for(tmp_path, 3, 1), "--env", "Pendulum-v1")
     (tmp_path / "other.npz").unlink()
     make += ["--env", "edp/hopper-d4rl-v2"]
-    assert "a seed must be at least 0" in fails(capsys, *make, "--seed", "-1")
+    assert "--seed must be at least 0" in fails(capsys, *make, "--seed", "-1")
     assert "too few" in fails(capsys, *make, "--policy", f"{actor}:0.00001", "--transitions", "50")
     assert "a share must be a positive number" in fails(capsys, *make, "--policy", f"{actor}:-1")
-    assert "is a directory" in fails(capsys, "data", "make", tmp_path, *make[3:])
+    assert "a new file's name ends in .hdf5" in fails(capsys, "data", "make", tmp_path, *make[3:])
+    assert "is a directory" in fails(capsys, "data", "make", "hopper-medium-v2", "--out", tmp_path, "--policy", actor)
     assert "no such policy file" in fails(
         capsys, "data", "make", "new.hdf5", "--env", "Hopper-v4", "--policy", "none.npz"
     )
@@ -223,6 +224,39 @@ def test_data_list_shows_every_task(capsys):
     out = capsys.readouterr().out
     assert "halfcheetah-medium-replay-v2" in out
     assert "local/hopper-medium-expert" in out
+
+
+def test_data_list_tells_all_about_one_task(capsys):
+    assert main(["data", "list", "kitchen-complete-v0"]) == 0
+    shown = capsys.readouterr().out
+    for text in (
+        "mini_kitchen_microwave_kettle_light_slider-v0.hdf5",
+        "--loss-weight 0.005",
+        "iql + diffusion",
+        "75.5",
+    ):
+        assert text in shown.replace("\n              ", "")
+
+
+def test_look_alikes_are_made_and_marked_in_everything_that_is_shown(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("EDP_CACHE", str(tmp_path))
+    make = ["data", "make", "hopper-medium-v2", "--transitions", "100", "--processes", "1"]
+    assert "is made from one or more --policy FILE" in fails(capsys, *make)
+    make += ["--policy", str(BUILT_IN / "hopper-medium.npz:1"), "--policy", str(BUILT_IN / "hopper-expert.npz:3")]
+    assert "--env does not go with it" in fails(capsys, *make, "--env", "edp/hopper-d4rl-v2")
+    assert "--noise must be at least 0" in fails(capsys, *make, "--noise", "-1")
+    assert "did you mean 'hopper-medium-v2'" in fails(capsys, "data", "make", "hopper-medum-v2")
+    assert main([*make, "--noise", "0.1"]) == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "regenerated" / "hopper-medium-v2.hdf5")
+    assert main(["data", "list"]) == 0
+    assert "look-alike" in capsys.readouterr().out
+    assert main(["train", "hopper-medium-v2", "--out", str(tmp_path / "run"), *TINY]) == 0
+    shown = capsys.readouterr().out
+    assert "regenerated: a look-alike of hopper-medium-v2, not D4RL's file" in shown
+    assert "hopper-medium-v2 (regenerated data)" in shown
+    assert "81.9; best 98.6" in shown
+    assert main(["eval", str(tmp_path / "run")]) == 0
+    assert "hopper-medium-v2 (regenerated data)" in capsys.readouterr().out
 
 
 def test_print_config_lists_values_and_origins_and_does_nothing_else(capsys, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ from edp.cli.options import Parser
 from edp.errors import UserError, unknown
 
 HELP = """\
-usage: edp data list         the tasks and their files
+usage: edp data list [TASK]  the tasks and their files
        edp data get TASK     download D4RL's file for a task
        edp data make TASK …  make a built-in set, or a look-alike of D4RL's file
        edp data make FILE …  roll out policies in any environment and write a data set"""
@@ -138,30 +138,18 @@ def split_share(text: str) -> tuple[Path, float]:
 
 
 def list_tasks(argv: list[str]) -> int:
-    Parser("edp data list", "The tasks, and which of their files are here.").parse(argv)
+    parser = Parser("edp data list", "The tasks, and which of their files are here; or all about one.", "[TASK]")
+    parser.add_argument("task", metavar="TASK", nargs="?", help="show this one in full")
+    values = parser.parse(argv)
 
-    from rich.console import Console
-    from rich.table import Column, Table
-
+    from edp.cli.display import about_task, task_table
     from edp.data import tasks
 
-    table = Table(Column("task", no_wrap=True), Column("environment", no_wrap=True), Column("data", overflow="fold"))
-    for task in tasks.TASKS.values():
-        table.add_row(task.name, task.env, state(task))
-    console = Console()
-    console.print(table)
-    console.print("edp data get TASK downloads what is not here", highlight=False)
+    if values.task:
+        about_task(tasks.get(values.task))
+    else:
+        task_table()
     return 0
-
-
-def state(task) -> str:
-    """Which of a task's files is here."""
-    from edp.data import tasks
-
-    genuine, look_alike = tasks.on_disk(task), tasks.regenerated(task)
-    if genuine or not look_alike:
-        return str(genuine or ("made when first used" if task.local else "not here"))
-    return f"{look_alike} (regenerated)"
 
 
 def get(argv: list[str]) -> int:

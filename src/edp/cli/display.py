@@ -21,10 +21,11 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 from rich.prompt import Confirm
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
-from edp.data import d4rl, tasks
+from edp import settings
+from edp.data import d4rl, lookalikes, paper, tasks
 from edp.experiment import Compiled, Epoch, EvalOptions, Evaluation, Spec
 from edp.options import flag
 from edp.run import Run
@@ -73,6 +74,58 @@ def find_data(task: tasks.Task, quiet: bool) -> Path:
         return tasks.find(task)
     with counting(f"making {task.name}", task.transitions) as advance:
         return tasks.find(task, advance)
+
+
+def task_table() -> None:
+    table = Table(Column("task", no_wrap=True), Column("environment", no_wrap=True), Column("data", no_wrap=True))
+    for task in tasks.TASKS.values():
+        table.add_row(task.name, task.env, state(task))
+    console = Console()
+    console.print(table)
+    places = ", ".join(str(folder) for folder in tasks.data_folders())
+    console.print(f"D4RL's files are looked for in {places}", soft_wrap=True, highlight=False)
+    console.print("edp data get TASK downloads one; edp data list TASK tells more about it", highlight=False)
+
+
+def state(task: tasks.Task) -> str:
+    """Which of a task's files is here."""
+    if tasks.on_disk(task):
+        return "here"
+    return "look-alike" if tasks.regenerated(task) else "when first used" if task.local else "-"
+
+
+def about_task(task: tasks.Task) -> None:
+    """Everything that the registry knows of a task."""
+    path = tasks.on_disk(task) or tasks.regenerated(task)
+    rows = {
+        "data": f"{path or 'not here'}{' (regenerated)' if path and path == tasks.regenerated(task) else ''}",
+        "published as": tasks.SERVER + task.url if task.url else "",
+        "sha256": task.sha256 or "",
+        "transitions": f"about {task.transitions:,}" if task.transitions else "",
+        "look-alikes": lookalikes.NEEDED.get(task.made_from, "").format(env=task.env),
+        "environment": task.env,
+        "score 0, 100": f"at returns of {task.min_return:g}, {task.max_return:g}",
+        "episodes": f"at most {task.episode_limit} steps",
+        "settings": ", ".join(f"{flag(k)} {v}" for k, v in settings.DOMAINS[task.domain].items()),
+    }
+    rows |= {
+        f"with {algorithm}": ", ".join(f"{flag(k)} {v}" for k, v in values.items())
+        for (domain, algorithm), values in settings.DOMAIN_WITH.items()
+        if domain == task.domain
+    }
+    table = Table(Column(""), Column(task.name, overflow="fold"), box=None, pad_edge=False)
+    for name, text in rows.items():
+        if text:
+            table.add_row(name, escape(text))
+    console = Console()
+    console.print(table, highlight=False)
+    printed = {pair: paper.scores(task, *pair) for pair in paper.COLUMNS}
+    scores = Table("the paper's scores", "last ten", "best")
+    for (algorithm, policy), both in printed.items():
+        if both.rat is not None:
+            scores.add_row(f"{algorithm} + {policy}", *("" if score is None else f"{score:.1f}" for score in both))
+    if scores.row_count:
+        console.print(scores)
 
 
 @contextmanager
@@ -180,6 +233,10 @@ def print_config(groups: dict[str, type], resolved: Settings) -> None:
     Console(width=110 if not sys.stdout.isatty() else None).print(table, highlight=False)
 
 
+def paper_text(printed: paper.Scores) -> str:
+    return f"{printed.rat:.1f}" + ("" if printed.oms is None else f"; best {printed.oms:.1f}")
+
+
 def result_table(spec: Spec, dataset: d4rl.Dataset, folder: Run) -> None:
     """The last evaluation beside what the data's own behaviours score."""
     last = folder.evaluations()[-1]
@@ -196,6 +253,9 @@ def result_table(spec: Spec, dataset: d4rl.Dataset, folder: Run) -> None:
     name = f"{config['algorithm']['name']} + {config['policy']['name']}"
     source = f"{scores.shape[0]} seed(s) × {scores.shape[1]} episodes after {last['step']:,} steps"
     table.add_row(f"[bold]{name}[/bold]", f"[bold]{score_text(scores)}[/bold]", source)
+    printed = paper.scores(spec.task, config["algorithm"]["name"], config["policy"]["name"])
+    if spec.data.best == 1 and printed.rat is not None:
+        table.add_row("the paper", paper_text(printed), f"{settings.DOMAINS[spec.task.domain]['steps']:,} steps")
     console = Console()
     console.print(table)
     console.print(

@@ -73,7 +73,7 @@ def load(path: Path) -> list[Demonstration]:
     lengths = arrays["length"]
     shapes = {name: arrays[name].shape for name in COLUMNS}
     wanted = {name: (int(lengths.sum()), width) for name, width in COLUMNS.items()}
-    if shapes != wanted or lengths.min(initial=2) < 2:
+    if shapes != wanted or lengths.ndim != 1 or lengths.dtype.kind not in "iu" or lengths.min(initial=2) < 2:
         raise UserError(f"{path}: its arrays do not fit together: {shapes}, but lengths ask for {wanted}")
     starts = np.cumsum(lengths) - lengths
     qpos, qvel, ctrl = (arrays[name].astype(np.float64) for name in COLUMNS)

@@ -102,8 +102,6 @@ def write(
 
     The work is shared among processes (by default, as many as there are cores); the rows do not depend on their number.
     """
-    if seed < 0:
-        raise UserError(f"a seed must be at least 0, not {seed}")
     d4rl.check_writable(path)
     parts = run_jobs([job for _, jobs in plan for job in jobs], processes or len(os.sched_getaffinity(0)), on_progress)
     columns, made = concatenate([part.columns for part in parts]), []
