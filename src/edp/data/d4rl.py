@@ -52,30 +52,52 @@ def read(path: Path, episode_limit: int | None = None, episode_return: str = "su
     """
     arrays, attributes = load(path)
     check(arrays, path)
-    terminals = arrays["terminals"].astype(bool)
-    timeouts = arrays["timeouts"].astype(bool) if "timeouts" in arrays else find_timeouts(terminals, episode_limit)
-    obs = arrays["observations"].astype(np.float32, copy=False)
-    if "next_observations" in arrays:
-        next_obs, known = arrays["next_observations"].astype(np.float32, copy=False), slice(None)
-    else:
-        known = ~timeouts
-        known[-1] = False
-        known = np.flatnonzero(known | terminals)
-        next_obs = obs[np.minimum(known + 1, len(obs) - 1)]
-    rewards, ends = arrays["rewards"].astype(np.float32, copy=False), terminals | timeouts
-    if len(next_obs) == 0:
+    terminals = arrays.pop("terminals").astype(bool, copy=False)
+    timeouts = arrays.pop("timeouts") if "timeouts" in arrays else find_timeouts(terminals, episode_limit)
+    timeouts = timeouts.astype(bool, copy=False)
+    known = slice(None) if "next_observations" in arrays else with_known_next(terminals, timeouts)
+    if isinstance(known, np.ndarray) and not len(known):
         raise UserError(f"{path}: no transition in it has a known next state")
+    rewards = arrays.pop("rewards").astype(np.float32, copy=False)
+    returns = episode_returns(rewards, terminals, timeouts, episode_return)
+    ends = terminals | timeouts
+    episode = (np.cumsum(ends, dtype=np.int32) - ends)[known]
+    reward, not_done = rewards[known], (~terminals[known]).astype(np.float32)
+    del rewards, terminals, timeouts, ends  # large files should fit where there is little more room than for them
+    obs, action = (arrays.pop(key).astype(np.float32, copy=False) for key in ("observations", "actions"))
+    if isinstance(known, slice):
+        next_obs = arrays.pop("next_observations").astype(np.float32, copy=False)
+    else:
+        next_obs = obs.take(known + 1, axis=0, mode="clip")  # after a terminal it is not used
+    action = take_in_place(action, known)
     return Dataset(
-        obs=obs[known],
-        action=np.clip(arrays["actions"].astype(np.float32, copy=False), -ACTION_LIMIT, ACTION_LIMIT)[known],
-        reward=rewards[known],
+        obs=take_in_place(obs, known),
+        action=np.clip(action, -ACTION_LIMIT, ACTION_LIMIT, out=action),
+        reward=reward,
         next_obs=next_obs,
-        not_done=(~terminals[known]).astype(np.float32),
-        episode=(np.cumsum(ends) - ends)[known],
-        returns=episode_returns(rewards, terminals, timeouts, episode_return),
+        not_done=not_done,
+        episode=episode,
+        returns=returns,
         behaviours=known_behaviours(attributes),
         regenerated=str(attributes.get("regenerated", "")),
     )
+
+
+def with_known_next(terminals: np.ndarray, timeouts: np.ndarray) -> np.ndarray:
+    """Rows whose next state is the next row's, or does not matter."""
+    known = ~timeouts
+    known[-1] = False
+    return np.flatnonzero(known | terminals)
+
+
+def take_in_place(array: np.ndarray, rows: np.ndarray | slice, block: int = 65_536) -> np.ndarray:
+    """``array[rows]`` for increasing ``rows``, moved to the front of the array instead of copied."""
+    if isinstance(rows, slice):
+        return array[rows]
+    for start in range(0, len(rows), block):
+        part = rows[start : start + block]
+        array[start : start + len(part)] = array[part]
+    return array[: len(rows)]
 
 
 def known_behaviours(attributes: dict) -> list[Behaved]:
@@ -120,14 +142,15 @@ def check(arrays: dict[str, np.ndarray], path: Path) -> None:
     if "next_observations" in arrays and arrays["next_observations"].shape != arrays["observations"].shape:
         shapes = arrays["observations"].shape, arrays["next_observations"].shape
         raise UserError(f"{path}: observations {shapes[0]} and next_observations {shapes[1]} differ in width")
+    largest = np.finfo(np.float32).max
     for key, array in arrays.items():
-        bad = ~(np.abs(array) <= np.finfo(np.float32).max)
-        if bad.any():
+        if not (array.min() >= -largest and array.max() <= largest):  # also where there is a NaN
+            bad = ~(np.abs(array) <= largest)
             rows = bad if bad.ndim == 1 else bad.any(axis=1)
             raise UserError(f"{path}: {int(bad.sum())} NaN or Inf in {key}, the first in row {int(np.argmax(rows))}")
-    outside = np.abs(arrays["actions"]) > 1 + ACTION_SLACK
-    if outside.any():
-        low, high = arrays["actions"].min(), arrays["actions"].max()
+    low, high = arrays["actions"].min(), arrays["actions"].max()
+    if max(-low, high) > 1 + ACTION_SLACK:
+        outside = np.abs(arrays["actions"]) > 1 + ACTION_SLACK
         row = int(np.argmax(outside.any(axis=1)))
         raise UserError(
             f"{path}: {int(outside.sum())} actions outside [-1, 1], the first in row {row} "
@@ -153,9 +176,10 @@ def episode_returns(rewards: np.ndarray, terminals: np.ndarray, timeouts: np.nda
     last = np.flatnonzero(timeouts if how == "reached" and timeouts.any() else terminals | timeouts)
     if not len(last):
         return np.zeros(0)
-    starts = np.concatenate([[0], last[:-1] + 1])
-    values = rewards[: last[-1] + 1].astype(np.float64)
-    return (np.add if how == "sum" else np.maximum).reduceat(values > 0 if how == "reached" else values, starts) * 1.0
+    starts, rewards = np.concatenate([[0], last[:-1] + 1]), rewards[: last[-1] + 1]
+    if how == "sum":
+        return np.add.reduceat(rewards, starts, dtype=np.float64)
+    return np.maximum.reduceat(rewards > 0 if how == "reached" else rewards, starts).astype(np.float64)
 
 
 def write(path: Path, arrays: dict[str, np.ndarray], attributes: dict) -> None:

@@ -265,13 +265,14 @@ def roll_out(
         actions = actor(np.stack([episode.inputs for episode in running]), rng)
         if noise:
             actions = np.clip(actions + noise * rng.standard_normal(actions.shape, dtype=np.float32), -1, 1)
-        for slot, action in enumerate(actions):
+        wanted = count - len(rows)
+        for slot in needed(running, finished, wanted):
             episode = running[slot]
-            if episode.step(action):
+            if episode.step(actions[slot]):
                 finished[episode.index] = episode
                 running[slot] = start(following, episode.env)
                 following += 1
-        while kept in finished:
+        while kept in finished and len(rows) < count:
             rows += finished.pop(kept).rows
             kept += 1
             on_progress(min(len(rows), count))
@@ -279,3 +280,16 @@ def roll_out(
     columns = to_columns(rows[:count])
     columns["timeouts"][-1] |= cut
     return Part(columns, cut)
+
+
+def needed(running: list[Episode], finished: dict[int, Episode], wanted: int) -> list[int]:
+    """The slots of episodes that may be among the next ``wanted`` rows: those with fewer rows before them."""
+    everything = [*running, *finished.values()]
+    if sum(len(episode.rows) for episode in everything) < wanted:
+        return list(range(len(running)))
+    before, slots = 0, {episode.index: slot for slot, episode in enumerate(running)}
+    for episode in sorted(everything, key=lambda episode: episode.index):
+        if before >= wanted:
+            slots.pop(episode.index, None)
+        before += len(episode.rows)
+    return sorted(slots.values())

@@ -1,0 +1,148 @@
+"""What reading a large file costs beyond its bytes, and what making data costs beyond its environment steps.
+
+    python benchmarks/data.py [--json results/data.json]
+
+Reading: two million random transitions at Hopper's shapes, each reader in a process of its own. Making: episodes of the
+built-in Hopper policies, against the bare environment stepped through the same kind of episodes, in turns on one core.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as in the processes that make data
+
+import h5py
+import numpy as np
+
+ROWS, OBS, ACT, ROUNDS = 2_000_000, 11, 3, 5
+COUNT, EPISODES = 50_000, 20
+KEYS = ("observations", "actions", "rewards", "terminals", "timeouts")
+
+# Each of these runs alone, and prints seconds and the growth of its largest memory.
+CHILD = """
+import resource, sys, time
+from pathlib import Path
+import h5py, numpy as np
+from edp.data import d4rl
+def raw(path):
+    with h5py.File(path) as file:
+        return [file[key][()] for key in file]
+before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+start = time.perf_counter()
+kept = {"raw": raw, "edp": d4rl.read}[sys.argv[1]](Path(sys.argv[2]))
+print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before)
+"""
+
+
+def write_large(path: Path, with_next: bool) -> int:
+    """A file as D4RL has them, and the bytes of its arrays."""
+    rng = np.random.default_rng(0)
+    arrays = {
+        "observations": rng.standard_normal((ROWS, OBS), np.float32),
+        "actions": rng.uniform(-1, 1, (ROWS, ACT)).astype(np.float32),
+        "rewards": rng.standard_normal(ROWS, np.float32),
+        "terminals": rng.random(ROWS) < 0.001,
+        "timeouts": np.arange(ROWS) % 1000 == 999,
+    }
+    if with_next:
+        arrays["next_observations"] = rng.standard_normal((ROWS, OBS), np.float32)
+    with h5py.File(path, "w") as file:
+        for key, array in arrays.items():
+            file.create_dataset(key, data=array, compression="gzip", compression_opts=1)
+    return sum(array.nbytes for array in arrays.values())
+
+
+def reading(folder: Path) -> dict:
+    found = {}
+    for name, with_next in (("with next_observations", True), ("without", False)):
+        path = folder / f"{with_next}.hdf5"
+        size, seconds, peaks = write_large(path, with_next), {"raw": [], "edp": []}, []
+        for _ in range(ROUNDS):
+            for reader in seconds:
+                command = [sys.executable, "-c", CHILD, reader, str(path)]
+                answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+                seconds[reader].append(float(answer[0]))
+                if reader == "edp":
+                    peaks.append(float(answer[1]) / size)
+        found[name] = {
+            "raw_seconds": statistics.median(seconds["raw"]),
+            "seconds": statistics.median(seconds["edp"]),
+            "peak_memory_over_arrays": max(peaks),
+        }
+    return found
+
+
+def making() -> dict:
+    from edp.data import behaviours
+    from edp.data.make import PARALLEL, Behaviour, make_env, roll_out
+
+    actor, envs = behaviours.built_in("hopper-medium"), [make_env("edp/hopper-d4rl-v2") for _ in range(PARALLEL)]
+    env, rng = envs[0], np.random.default_rng(0)
+
+    def recorded(seed: int) -> list[np.ndarray]:
+        actions, (obs, _), over = [], env.reset(seed=seed), False
+        while not over:
+            actions.append(actor(obs[None], rng)[0])
+            obs, _, terminal, timeout, _ = env.step(actions[-1])
+            over = terminal or timeout
+        return actions
+
+    episodes = [recorded(seed) for seed in range(EPISODES)]
+
+    def bare() -> float:
+        start = time.perf_counter()
+        for seed, actions in enumerate(episodes):
+            env.reset(seed=seed)
+            for action in actions:
+                env.step(action)
+        return sum(map(len, episodes)) / (time.perf_counter() - start)
+
+    def made(seed: int) -> float:
+        start = time.perf_counter()
+        roll_out(Behaviour("hopper", actor), envs, COUNT, np.random.SeedSequence(seed), lambda _: None)
+        return COUNT / (time.perf_counter() - start)
+
+    rates = [(bare(), made(seed), bare()) for seed in range(ROUNDS)]
+    ratios = [2 * rate / (before + after) for before, rate, after in rates]
+    return {
+        "bare_steps_per_second": statistics.median(before for before, _, _ in rates),
+        "made_steps_per_second": statistics.median(rate for _, rate, _ in rates),
+        "share_of_bare": statistics.median(ratios),
+        "spread": [min(ratios), max(ratios)],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path)
+    values = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        result = {
+            "about": {"machine": platform.machine(), "cores": os.cpu_count(), "rows": ROWS},
+            "reading": reading(Path(folder)),
+            "making": making(),
+        }
+    for name, row in result["reading"].items():
+        print(
+            f"reading {ROWS:,} transitions {name}: {row['seconds']:.2f} s (raw: {row['raw_seconds']:.2f} s), "
+            f"peak memory {row['peak_memory_over_arrays']:.2f} x the arrays"
+        )
+    row = result["making"]
+    print(
+        f"making: {row['made_steps_per_second']:,.0f} steps/s on one core, "
+        f"{row['share_of_bare']:.0%} of the bare environment ({row['spread'][0]:.0%} to {row['spread'][1]:.0%})"
+    )
+    if values.json:
+        values.json.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
