@@ -43,6 +43,7 @@ class Task:
         return 100 * (returns - self.min_return) / (self.max_return - self.min_return)
 
 
+TOGETHER = 16  # episodes at a time in built-in sets: the draws that make their rows depend on it
 SERVER = "http://rail.eecs.berkeley.edu/datasets/offline_rl/"
 REFERENCE = {"halfcheetah": (-280.178953, 12135.0), "hopper": (-20.272305, 3234.3), "walker2d": (1.629008, 4592.3)}
 SUMS = {
@@ -262,4 +263,5 @@ def make_local(task: Task, path: Path, on_progress: Callable[[int], None] = lamb
     from edp.data.make import Behaviour, make
 
     actors = [Behaviour(name, behaviours.built_in(name), share) for name, share in task.behaviours]
-    make(path, task.env, actors, task.transitions, task.seed, on_progress, {"recipe": recipe(task)})
+    about = {"recipe": recipe(task)}
+    make(path, task.env, actors, task.transitions, task.seed, on_progress, about, parallel=TOGETHER)
