@@ -5,7 +5,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from edp.evaluate import roll_out, select_by_energy
+from edp.data.make import make_env
+from edp.evaluate import Pool, Way, act, evaluate, roll_out, select_by_energy
+from edp.networks import Critic
+from edp.policies import DiffusionConfig, GaussianConfig, TransformerConfig
+from edp.policies.base import PLAIN, Control
+from edp.policies.gaussian import Gaussian
 
 
 class Uniform:
@@ -13,15 +18,15 @@ class Uniform:
 
     deterministic = False
 
-    def sample(self, obs, key):
-        return jax.random.randint(key, (obs.shape[0], 1), 0, 4).astype(jnp.float32)
+    def sample(self, obs, key, control=PLAIN):
+        return jax.random.randint(key, (obs.shape[0], 1), 0, 4) / 4
 
     act = sample
 
 
 def critic(obs, action):
-    """The smaller of two Q-functions is the action times the state."""
-    return jnp.stack([(obs * action)[:, 0], (obs * action)[:, 0] + 1])
+    """The smaller of two Q-functions is four times the action times the state."""
+    return jnp.stack([4 * (obs * action)[:, 0], 4 * (obs * action)[:, 0] + 1])
 
 
 def test_eas_draws_by_exp_q_for_several_states_at_once():
@@ -30,7 +35,7 @@ def test_eas_draws_by_exp_q_for_several_states_at_once():
     act = jax.jit(jax.vmap(lambda key: select_by_energy(Uniform(), critic, states, key, 200)))  # pyright: ignore
     actions = np.asarray(act(jax.random.split(jax.random.key(0), draws)))[:, :, 0]
     for i, state in enumerate(np.asarray(states)[:, 0]):
-        counts = np.bincount(actions[:, i].astype(int), minlength=4)
+        counts = np.bincount((4 * actions[:, i]).astype(int), minlength=4)
         expected = np.exp(state * np.arange(4))
         assert stats.chisquare(counts, draws * expected / expected.sum()).pvalue > 1e-3
 
@@ -41,8 +46,65 @@ def test_eas_with_one_action_is_plain_sampling():
     np.testing.assert_array_equal(select_by_energy(Uniform(), critic, obs, key, 1), plain)  # pyright: ignore
 
 
+def test_eas_at_another_temperature_draws_by_exp_q_over_it_and_at_zero_takes_the_best():
+    states, draws = jnp.asarray([[0.5], [-1.0]]), 3000
+    for temperature in (0.5, 2.0):
+        way = Way(temperature=temperature)
+        act = jax.jit(jax.vmap(lambda key, way=way: select_by_energy(Uniform(), critic, states, key, 200, way)))  # pyright: ignore
+        actions = np.asarray(act(jax.random.split(jax.random.key(0), draws)))[:, :, 0]
+        for i, state in enumerate(np.asarray(states)[:, 0]):
+            counts = np.bincount((4 * actions[:, i]).astype(int), minlength=4)
+            expected = np.exp(state * np.arange(4) / temperature)
+            assert stats.chisquare(counts, draws * expected / expected.sum()).pvalue > 1e-3
+    best = select_by_energy(Uniform(), critic, states, jax.random.key(0), 200, Way(temperature=0.0))  # pyright: ignore
+    np.testing.assert_array_equal(best, [[0.75], [0]])
+
+
+POLICIES = {
+    "dpm": DiffusionConfig(hidden=(8,), calls=3),
+    "ddpm": DiffusionConfig(hidden=(8,), sampler="ddpm", calls=3),
+    "gaussian": GaussianConfig(hidden=(8,)),
+    "squashed": GaussianConfig(hidden=(8,), squash=True),
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_controlled_sampling_has_the_right_limits(name):
+    """1 and 1 change nothing; without noise the same state gives the same action; a sharper policy varies less."""
+    policy, obs = POLICIES[name].build(3, 2, jax.random.key(0)), jnp.ones((400, 3))
+    sample = jax.jit(lambda key, control: policy.sample(obs, key, control))
+    plain = sample(jax.random.key(1), Control())
+    np.testing.assert_allclose(plain, policy.sample(obs, jax.random.key(1)), atol=5e-5)  # compiled or not
+    assert np.std(plain, axis=0).min() > 0.05
+    still = sample(jax.random.key(1), Control(noise=0.0))
+    np.testing.assert_array_equal(still, jnp.broadcast_to(still[:1], still.shape))
+    np.testing.assert_array_equal(still, sample(jax.random.key(2), Control(noise=0.0)))
+    other = sample(jax.random.key(1), Control(scale=1.5))
+    assert not np.array_equal(other, plain)
+    if isinstance(policy, Gaussian) and not policy.squash:
+        inside = (np.abs(plain) < 1) & (np.abs(other) < 1)
+        mean = policy.act(obs, None)
+        np.testing.assert_allclose((other - mean)[inside], ((plain - mean) / 1.5**0.5)[inside], rtol=1e-3, atol=1e-5)
+
+
+def test_the_ways_of_acting_share_one_compiled_program():
+    policies = jax.vmap(lambda key: POLICIES["dpm"].build(3, 2, key))(jax.random.split(jax.random.key(0), 2))
+    critics = jax.vmap(lambda key: Critic(3, 2, (8,), key))(jax.random.split(jax.random.key(1), 2))
+    keys = jax.random.split(jax.random.key(2), (2, 4))
+    numbers = jnp.ones((2, 4, 3)), jnp.zeros((2, 4)), jnp.zeros((2, 4), int)
+    before = act._cache_size()
+    seen = [
+        act(policies, critics, None, *numbers, keys, Way(Control(scale, noise), temperature, spread), 5)[1]
+        for scale, noise, temperature, spread in ((1.0, 1.0, 1.0, 0.0), (2.0, 0.5, 0.0, 0.0), (1.0, 0.0, 3.0, 0.1))
+    ]
+    assert act._cache_size() == before + 1
+    assert not np.array_equal(seen[0], seen[1])
+
+
 class Countdown(gymnasium.Env):
     """Rewards the action for as many steps as the seed of its reset says."""
+
+    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,))
 
     def reset(self, *, seed=None, options=None):
         self.left = seed
@@ -54,9 +116,60 @@ class Countdown(gymnasium.Env):
         return np.array([float(self.left)]), float(action[0]), self.left == 0, False, {}
 
 
-def test_episodes_of_different_lengths_end_on_their_own():
-    envs = [[Countdown() for _ in range(3)] for _ in range(2)]
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_episodes_of_different_lengths_end_on_their_own(size):
+    pools = [Pool(Countdown, size) for _ in range(2)]
     scale = np.array([[[1.0]] * 3, [[10.0]] * 3])
-    episodes = roll_out(lambda obs, rewards, step: scale, envs, first_seed=2)
+    episodes = roll_out(lambda obs, rewards, steps: scale, pools, 3, first_seed=2)
     np.testing.assert_array_equal(episodes.lengths, [[2, 3, 4]] * 2)
     assert episodes.returns == pytest.approx(np.array([[2, 3, 4], [20, 30, 40]]))
+    assert episodes.failures == {}
+
+
+class Faulty(Countdown):
+    """Raises, or gives NaN, in the episodes of some seeds."""
+
+    def reset(self, *, seed=None, options=None):
+        if seed == 5:
+            raise RuntimeError("no power\nand more")
+        self.seed = seed
+        return super().reset(seed=seed)
+
+    def step(self, action):
+        obs, reward, *rest = super().step(action)
+        if self.seed == 3 and self.left == 1:
+            raise ValueError("the arm is stuck")
+        return obs * (np.nan if self.seed == 4 and self.left == 2 else 1), reward, *rest
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_an_environment_that_fails_costs_its_episode_only(size):
+    episodes = roll_out(lambda *_: np.ones((1, 5, 1)), [Pool(Faulty, size)], 5, first_seed=2)
+    np.testing.assert_array_equal(episodes.returns, [[2, np.nan, np.nan, np.nan, 6]])
+    assert episodes.failures == {
+        (0, 1): "ValueError at step 1: the arm is stuck",
+        (0, 2): "NaN or Inf at step 1",
+        (0, 3): "RuntimeError at step 0: no power",
+    }
+
+
+@pytest.mark.parametrize("config", [POLICIES["dpm"], TransformerConfig(context=4, width=8, layers=1)])
+def test_scores_do_not_depend_on_the_number_of_environments(config):
+    """Bit for bit, on real physics."""
+    policies = jax.vmap(lambda key: config.build(11, 3, key))(jax.random.split(jax.random.key(0), 2))
+    critics = jax.vmap(lambda key: Critic(11, 3, (8,), key))(jax.random.split(jax.random.key(1), 2))
+    found = [
+        evaluate(
+            policies,
+            None if config.deterministic else critics,
+            [Pool(lambda: make_env("edp/hopper-d4rl-v2"), size) for _ in range(2)],
+            episodes=4,
+            actions=1 if config.deterministic else 3,
+            seed=7,
+        )
+        for size in (1, 3, 4)
+    ]
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0].returns, other.returns)
+        np.testing.assert_array_equal(found[0].lengths, other.lengths)
+    assert len(np.unique(found[0].returns)) == 8

@@ -1,5 +1,8 @@
-"""Evaluation: all episodes of all seeds in one batch, with energy-based action selection."""
+"""Evaluation: all episodes of all seeds in one batch, with controlled sampling (EDP, section 4.4 and its appendix)."""
 
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -7,29 +10,37 @@ import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
+from edp.errors import first_line
 from edp.networks import Critic
-from edp.policies.base import Policy
+from edp.policies.base import PLAIN, Control, Policy
 
 
-class Episodes(NamedTuple):
-    """One row a seed, one column an episode."""
+class Way(NamedTuple):
+    """How to choose among sampled actions. These are numbers that a compiled program is given, not parts of it."""
 
-    returns: np.ndarray
-    lengths: np.ndarray
+    control: Control = PLAIN
+    temperature: float = 1.0  # of the choice: 0 takes the best
+    spread: float = 0.0  # std of noise around the samples
+
+
+PLAIN_WAY = Way()
 
 
 def select_by_energy(
-    policy: Policy, critic: Critic | None, obs: Float[Array, "n obs"], key, actions: int
+    policy: Policy, critic: Critic | None, obs: Float[Array, "n obs"], key, actions: int, way: Way = PLAIN_WAY
 ) -> Float[Array, "n act"]:
-    """EAS (EDP algorithm 2): of several sampled actions, one is drawn with probability proportional to exp(min Q)."""
+    """EAS (EDP algorithm 2): of several sampled actions, one is drawn in proportion to exp(min Q / temperature)."""
     sample_key, choice_key = jax.random.split(key)
-    if actions == 1 or policy.deterministic or critic is None:
-        return policy.act(obs, sample_key)
-    candidates = jax.vmap(policy.sample, (None, 0))(obs, jax.random.split(sample_key, actions))
+    if actions == 1 or critic is None:
+        return policy.act(obs, sample_key, way.control)
+    candidates = jax.vmap(policy.sample, (None, 0, None))(obs, jax.random.split(sample_key, actions), way.control)
+    spread_key, choice_key = jax.random.split(choice_key)
+    noise = way.spread * jax.random.normal(spread_key, candidates.shape, candidates.dtype)
+    candidates = jnp.clip(candidates + noise, -1, 1)
     energy = jax.vmap(critic, (None, 0))(obs, candidates).min(axis=1)
-    chosen = jax.random.categorical(choice_key, energy, axis=0)
+    chosen = jnp.argmax(energy + way.temperature * jax.random.gumbel(choice_key, energy.shape, energy.dtype), axis=0)
     return jnp.take_along_axis(candidates, chosen[None, :, None], axis=0)[0]
 
 
@@ -40,55 +51,126 @@ def act(
     memories: Any,
     obs: Float[Array, "seeds n obs"],
     rewards: Float[Array, "seeds n"],
-    keys,
-    step,
+    steps: Int[Array, "seeds n"],
+    keys: Array,
+    way: Way,
     actions: int,
 ) -> tuple[Any, Float[Array, "seeds n act"]]:
-    """New memories, and an action for each environment of each seed; models are stacked over seeds."""
+    """New memories, and an action for each environment of each seed; models are stacked over seeds.
 
-    def one_seed(policy, critic, memory, obs, reward, key):
+    Every environment has a key of its own, so that its actions do not depend on who else is there.
+    """
+
+    def one_env(policy, critic, memory, obs, reward, step, key):
         if memory is None:
-            return None, select_by_energy(policy, critic, obs, jax.random.fold_in(key, step), actions)
-        return policy.step(memory, obs, reward, step)
+            key = jax.random.fold_in(key, step)
+            return None, select_by_energy(policy, critic, obs[None], key, actions, way)[0]
+        memory = jax.tree.map(lambda new, old: jnp.where(step == 0, new, old), policy.memory(1), memory)
+        memory, action = policy.step(memory, obs[None], reward[None], step)
+        return memory, action[0]
 
-    return jax.vmap(one_seed)(policies, critics, memories, obs, rewards, keys)
+    one_seed = jax.vmap(one_env, (None, None, 0, 0, 0, 0, 0))
+    return jax.vmap(one_seed)(policies, critics, memories, obs, rewards, steps, keys)
+
+
+class Episodes(NamedTuple):
+    """One row a seed, one column an episode."""
+
+    returns: np.ndarray  # NaN where the episode failed
+    lengths: np.ndarray
+    failures: dict[tuple[int, int], str]  # and why
 
 
 class Choose(Protocol):
-    def __call__(self, obs: np.ndarray, rewards: np.ndarray, step: int) -> np.ndarray: ...
+    def __call__(self, obs: np.ndarray, rewards: np.ndarray, steps: np.ndarray) -> np.ndarray: ...
 
 
-def roll_out(choose: Choose, envs: list[list[gymnasium.Env]], first_seed: int) -> Episodes:
-    """One episode in each environment. Environments that are done wait for the others.
+class Pool:
+    """Environments to be used one after the other; a broken one is replaced."""
 
-    ``choose`` serves all of them, given the rewards of the actions before; column ``i`` starts from the same state for
-    every seed.
+    def __init__(self, make: Callable[[], gymnasium.Env], size: int):
+        self.make, self.size = make, size
+        self.free = deque(make() for _ in range(size))
+
+    @property
+    def space(self) -> tuple[int, ...]:
+        return self.free[0].observation_space.shape  # pyright: ignore
+
+    def replace(self, env: gymnasium.Env) -> gymnasium.Env:
+        with suppress(Exception):  # it has failed before
+            env.close()
+        return self.make()
+
+
+def roll_out(choose: Choose, pools: list[Pool], episodes: int, first_seed: int) -> Episodes:
+    """``episodes`` episodes for each pool, as many at a time as it has environments.
+
+    ``choose`` serves all of them at once, given the rewards of the actions before; column ``j`` starts from the same
+    state for every seed, and is always at the same place in the batch. An environment that raises, or gives NaN, costs
+    its episode.
     """
-    shape = (len(envs), len(envs[0]))
-    obs = np.stack([[env.reset(seed=first_seed + i)[0] for i, env in enumerate(row)] for row in envs])
-    returns, rewards = np.zeros(shape), np.zeros(shape)
-    lengths, running = np.zeros(shape, int), np.ones(shape, bool)
-    step = 0
-    while running.any():
-        actions = choose(obs, rewards, step)
-        for i, j in zip(*np.nonzero(running), strict=True):
-            obs[i, j], rewards[i, j], terminal, timeout, _ = envs[i][j].step(actions[i, j])
-            returns[i, j] += rewards[i, j]
-            lengths[i, j] += 1
-            running[i, j] = not (terminal or timeout)
-        step += 1
-    return Episodes(returns, lengths)
+    shape = (len(pools), episodes)
+    obs, rewards, steps = np.zeros((*shape, *pools[0].space)), np.zeros(shape), np.zeros(shape, int)
+    returns, failures = np.zeros(shape), {}
+    waiting = [deque(range(episodes)) for _ in pools]
+    running: dict[tuple[int, int], gymnasium.Env] = {}
+
+    def finish(place: tuple[int, int], failure: str = "") -> None:
+        env = running.pop(place)
+        if failure:
+            failures[place], returns[place] = failure, np.nan
+            env = pools[place[0]].replace(env)
+        obs[place] = rewards[place] = 0
+        pools[place[0]].free.append(env)
+
+    def attempt(place: tuple[int, int], call: Callable[[], tuple]) -> tuple | None:
+        """What an environment gives, if it can be used."""
+        try:
+            given = call()
+        except Exception as error:
+            finish(place, f"{type(error).__name__} at step {steps[place]}: {first_line(error)}")
+            return None
+        if not np.isfinite(given[0]).all() or (len(given) == 5 and not np.isfinite(given[1])):
+            finish(place, f"NaN or Inf at step {steps[place]}")
+            return None
+        return given
+
+    def start() -> None:
+        for row, pool in enumerate(pools):
+            while waiting[row] and pool.free:
+                place = row, waiting[row].popleft()
+                env = running[place] = pool.free.popleft()
+                given = attempt(place, partial(env.reset, seed=first_seed + place[1]))
+                if given:
+                    obs[place] = given[0]
+
+    start()
+    while running:
+        actions = choose(obs, rewards, steps)
+        for place, env in list(running.items()):
+            given = attempt(place, partial(env.step, actions[place]))
+            if given:
+                obs[place], rewards[place], terminal, timeout, _ = given
+                returns[place] += rewards[place]
+                steps[place] += 1
+                if terminal or timeout:
+                    finish(place)
+        start()
+    return Episodes(returns, steps, failures)
 
 
-def evaluate(policies: Any, critics: Any, envs: list[list[gymnasium.Env]], *, actions: int, seed: int) -> Episodes:
+def evaluate(
+    policies: Any, critics: Any, pools: list[Pool], *, episodes: int, actions: int, seed: int, way: Way = PLAIN_WAY
+) -> Episodes:
     """Roll out every seed's policy. The same seed gives the same starts and the same draws."""
-    keys = jax.random.split(jax.random.key(seed), len(envs))
-    memories = jax.vmap(lambda policy: policy.memory(len(envs[0])))(policies)
+    own_keys = jax.random.split(jax.random.key(seed), len(pools))
+    keys = jax.vmap(lambda key: jax.vmap(partial(jax.random.fold_in, key))(jnp.arange(episodes)))(own_keys)
+    memories = jax.vmap(lambda policy: jax.vmap(lambda _: policy.memory(1))(jnp.arange(episodes)))(policies)
 
-    def choose(obs: np.ndarray, rewards: np.ndarray, step: int) -> np.ndarray:
+    def choose(obs: np.ndarray, rewards: np.ndarray, steps: np.ndarray) -> np.ndarray:
         nonlocal memories
-        inputs = jnp.asarray(obs, jnp.float32), jnp.asarray(rewards, jnp.float32)
-        memories, chosen = act(policies, critics, memories, *inputs, keys, step, actions)
+        inputs = jnp.asarray(obs, jnp.float32), jnp.asarray(rewards, jnp.float32), jnp.asarray(steps, jnp.int32)
+        memories, chosen = act(policies, critics, memories, *inputs, keys, way, actions)
         return np.asarray(chosen)
 
-    return roll_out(choose, envs, first_seed=seed)
+    return roll_out(choose, pools, episodes, first_seed=seed)

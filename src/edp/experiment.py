@@ -18,9 +18,10 @@ from edp.data import d4rl, episodes, tasks
 from edp.data.make import make_env
 from edp.diffusion import Sampler
 from edp.errors import UserError, unknown
-from edp.evaluate import Episodes, evaluate
+from edp.evaluate import Episodes, Pool, Way, evaluate
 from edp.options import check, option
 from edp.policies import POLICIES, DiffusionConfig, PolicyConfig, TransformerConfig
+from edp.policies.base import PLAIN, Control
 from edp.run import Run
 from edp.types import Sequences, Transitions
 
@@ -51,10 +52,19 @@ class DataOptions:
 class EvalOptions:
     episodes: int = option(10, "episodes of each seed in an evaluation", low=1, high=10_000)
     eas: int = option(10, "energy-based action selection: actions to choose from (1: off)", low=1)
+    eas_temperature: float = option(1.0, "of that choice: exp(Q / temperature); 0 takes the best", low=0.0)
+    eas_spread: float = option(0.0, "std of noise around the actions to choose from", low=0.0)
+    policy_scale: float = option(1.0, "factor of the network's output: sharper samples above 1", low=1e-6)
+    initial_noise: float = option(1.0, "factor of the noise that samples start from: 0 leaves no chance", low=0.0)
     env_seed: int = option(0, "the seed of the first episode's start", low=0, high=2**31 - 10_001)
     act_with: str = option("average", "which parameters act: online, or their slow average (targets)")
     act_sampler: str = option("", "sampler of a diffusion policy when it acts (default: as in training)")
     act_calls: int = option(0, "network calls when it acts (0: as in training, or 15 of another sampler)", low=0)
+    parallel: int = option(0, "environments of each seed at a time (0: one for each episode)", low=0)
+
+    @property
+    def way(self) -> Way:
+        return Way(Control(self.policy_scale, self.initial_noise), self.eas_temperature, self.eas_spread)
 
 
 @dataclass(frozen=True)
@@ -125,8 +135,9 @@ class Epoch(NamedTuple):
 
 class Evaluation(NamedTuple):
     step: int
-    scores: np.ndarray  # (seeds, episodes), normalised
+    scores: np.ndarray  # (seeds, episodes), normalised; NaN where an episode failed
     seconds: float
+    failures: list[str]  # and why
 
 
 def init(spec: Spec, obs_dim: int, act_dim: int, key) -> Any:
@@ -201,9 +212,14 @@ def check_acting(spec: Spec, options: EvalOptions) -> Sampler | None:
     """Refuse a way of acting that policy or algorithm do not allow; gives the sampler, if another one is to act."""
     if options.act_with not in ACTING:
         raise unknown("choice of --act-with", options.act_with, ACTING)
-    if options.eas > 1 and (spec.policy.deterministic or not spec.algorithm.values_actions):
-        why = "this policy has one" if spec.policy.deterministic else "this algorithm does not value actions"
-        raise UserError(f"--eas chooses among several actions by their values, and {why}: use --eas 1")
+    if options.eas > 1 and not spec.algorithm.values_actions:
+        raise UserError("--eas chooses among actions by their values, and this algorithm has none: use --eas 1")
+    if options.eas > 1 and spec.policy.deterministic and not options.eas_spread:
+        raise UserError("--eas chooses among several actions, and this policy has one: use --eas 1, or --eas-spread")
+    if spec.policy.deterministic and options.way.control != PLAIN:
+        raise UserError("--policy-scale and --initial-noise are for policies that sample, and this one does not")
+    if options.eas_spread and options.eas == 1:
+        raise UserError("--eas-spread spreads the actions that --eas chooses from: use --eas 2 or more")
     if not options.act_sampler and not options.act_calls:
         return None
     if not isinstance(spec.policy, DiffusionConfig):
@@ -217,39 +233,59 @@ class Evaluator:
     def __init__(self, spec: Spec, evaluation: EvalOptions | None = None):
         self.spec, self.options = spec, evaluation or spec.evaluation
         self.sampler = check_acting(spec, self.options)
-        columns, rows = range(self.options.episodes), range(spec.training.seeds)
-        self.envs = [[make_env(spec.task.env) for _ in columns] for _ in rows]
+        size = min(self.options.parallel or self.options.episodes, self.options.episodes)
+        self.pools = [Pool(partial(make_env, spec.task.env), size) for _ in range(spec.training.seeds)]
 
     @property
     def dims(self) -> tuple[int, int]:
         """The sizes of the environment's observations and actions."""
-        env = self.envs[0][0]
+        env = self.pools[0].free[0]
         return env.observation_space.shape[0], env.action_space.shape[0]  # pyright: ignore
 
-    def roll_out(self, states: Any) -> Episodes:
+    def actors(self, states: Any) -> tuple[Any, Any]:
+        """The policies and critics that act, stacked over seeds."""
         average = self.options.act_with == "average"
         learners = states.policy, states.critic
         policies, critics = (part and (part.target if average else part.model) for part in learners)
-        if self.sampler:
-            policies = policies.with_sampler(self.sampler)
-        return evaluate(policies, critics, self.envs, actions=self.options.eas, seed=self.options.env_seed)
+        return policies.with_sampler(self.sampler) if self.sampler else policies, critics
 
-    def __call__(self, states: Any, step: int, folder: Run) -> Evaluation:
+    def roll_out(self, states: Any) -> Episodes:
+        options = self.options
+        return evaluate(
+            *self.actors(states),
+            self.pools,
+            episodes=options.episodes,
+            actions=options.eas,
+            seed=options.env_seed,
+            way=options.way,
+        )
+
+    def __call__(self, states: Any, step: int, folder: Run, kind: str = "training") -> Evaluation:
         start = time.perf_counter()
         rolled = self.roll_out(states)
-        event = Evaluation(step, self.spec.task.score(rolled.returns), time.perf_counter() - start)
-        training = self.spec.training
+        seconds, training, first = time.perf_counter() - start, self.spec.training, self.options.env_seed
+        scores = self.spec.task.score(rolled.returns)
+        failures = {f"seed {training.seed + i}, episode {j}": why for (i, j), why in rolled.failures.items()}
         folder.log_evaluation(
             {
+                "kind": kind,
                 "step": step,
                 "seeds": list(range(training.seed, training.seed + training.seeds)),
-                "scores": event.scores.tolist(),
-                "returns": rolled.returns.tolist(),
+                "env_seeds": list(range(first, first + self.options.episodes)),
+                "scores": without_nan(scores),
+                "returns": without_nan(rolled.returns),
                 "lengths": rolled.lengths.tolist(),
+                "failures": failures,
+                "seconds": seconds,
                 "options": asdict(self.options),
             }
         )
-        return event
+        return Evaluation(step, scores, seconds, [f"{place}: {why}" for place, why in failures.items()])
+
+
+def without_nan(rows: np.ndarray) -> list[list[float | None]]:
+    """For JSON, which has no NaN."""
+    return [[None if np.isnan(value) else value for value in row] for row in rows.tolist()]
 
 
 def load(folder: Run) -> tuple[Spec, Any]:

@@ -282,7 +282,7 @@ def test_pairs_that_make_no_sense_are_refused_with_the_reason(capsys):
         (["--preset", "dql", "--policy", "gaussian"], "preset dql sets --sampler"),
         (["--preset", "edp-without-ap", "--algo", "iql"], "does not learn from the policy's actions"),
         (["--likelihood", "elbo"], "does not learn from the policy's likelihoods"),
-        (["--algo", "bc", "--eas", "5"], "does not value actions: use --eas 1"),
+        (["--algo", "bc", "--eas", "5"], "this algorithm has none: use --eas 1"),
         (["--policy", "deterministic", "--eas", "5"], "this policy has one: use --eas 1"),
         (["--algo", "dt", "--rewards", "min-max"], "use --rewards raw"),
         (["--algo", "dt", "--heads", "3"], "--heads must divide --width"),

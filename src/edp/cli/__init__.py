@@ -12,7 +12,8 @@ Train diffusion policies from logged data (Efficient Diffusion Policies, NeurIPS
 
 commands:
   train TASK        train a policy and evaluate it on the way
-  eval RUN          evaluate the policy of a finished run
+  eval RUN          evaluate the policies of a run, with or without its environment
+  compare RUN RUN   which algorithm is better, and how sure that is
   data list         the tasks, and which of their files are here
   data get TASK     download D4RL's file for a task
   data make TASK    make a built-in set, a look-alike, or a new one
@@ -52,8 +53,10 @@ def dispatch(argv: list[str]) -> int:
         from edp.cli.train import main as run
     elif command == "eval":
         from edp.cli.eval import main as run
+    elif command == "compare":
+        from edp.cli.compare import main as run
     elif command == "data":
         from edp.cli.data import main as run
     else:
-        raise unknown("command", command, ["train", "eval", "data"])
+        raise unknown("command", command, ["train", "eval", "compare", "data"])
     return run(rest)

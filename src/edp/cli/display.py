@@ -1,6 +1,7 @@
 """What a run looks like in a terminal, and in a log."""
 
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -24,7 +25,7 @@ from rich.prompt import Confirm
 from rich.table import Column, Table
 from rich.text import Text
 
-from edp import settings
+from edp import metrics, settings
 from edp.data import d4rl, lookalikes, paper, tasks
 from edp.experiment import Compiled, Epoch, EvalOptions, Evaluation, Spec
 from edp.options import flag
@@ -167,9 +168,18 @@ def summary(epoch: Epoch) -> str:
 
 def score_text(scores: np.ndarray) -> str:
     """Mean over everything, and the spread over seeds (over episodes, if there is one seed)."""
-    means = scores.mean(axis=1)
-    spread = means.std(ddof=1) if len(means) > 1 else scores.std()
-    return f"{scores.mean():.1f} ± {spread:.1f}"
+    if np.isnan(scores).all():
+        return "none (all episodes failed)"
+    means = seed_means(scores)
+    spread = np.nanstd(means, ddof=1) if len(means) > 1 else np.nanstd(scores)
+    return f"{np.nanmean(means):.1f} ± {spread:.1f}"
+
+
+def seed_means(scores: np.ndarray) -> np.ndarray:
+    """Each seed's mean over the episodes that did not fail."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of a seed with none
+        return np.nanmean(scores, axis=1)
 
 
 @contextmanager
@@ -215,9 +225,16 @@ def plain(spec: Spec) -> Callable[[Compiled | Epoch | Evaluation], None]:
 
 
 def evaluation_line(event: Evaluation) -> str:
-    seeds = "  ".join(f"{mean:.1f}" for mean in event.scores.mean(axis=1))
+    seeds = "  ".join(f"{mean:.1f}" for mean in seed_means(event.scores))
     each = f"  (seeds: {seeds})" if len(event.scores) > 1 else ""
-    return f"step {event.step:>9,}  score {score_text(event.scores)}{each}  in {event.seconds:.1f} s"
+    text = f"step {event.step:>9,}  score {score_text(event.scores)}{each}  in {event.seconds:.1f} s"
+    return "\n".join([text, *failure_lines(event.failures)])
+
+
+def failure_lines(failures: list[str], most: int = 3) -> list[str]:
+    """What became of episodes that could not be played to their end."""
+    rest = [f"  and {len(failures) - most} more"] if len(failures) > most else []
+    return [f"  failed: {failure}" for failure in failures[:most]] + rest
 
 
 def print_config(groups: dict[str, type], resolved: Settings) -> None:
@@ -240,7 +257,7 @@ def paper_text(printed: paper.Scores) -> str:
 def result_table(spec: Spec, dataset: d4rl.Dataset, folder: Run) -> None:
     """The last evaluation beside what the data's own behaviours score."""
     last = folder.evaluations()[-1]
-    scores = np.array(last["scores"])
+    scores, curve = np.array(last["scores"], float), metrics.curve(folder.evaluations())
     table = Table("who", "normalised score", "from", title=folder.title)
     for behaviour in dataset.behaviours:
         score = spec.task.score(behaviour.mean_return)
@@ -253,6 +270,13 @@ def result_table(spec: Spec, dataset: d4rl.Dataset, folder: Run) -> None:
     name = f"{config['algorithm']['name']} + {config['policy']['name']}"
     source = f"{scores.shape[0]} seed(s) × {scores.shape[1]} episodes after {last['step']:,} steps"
     table.add_row(f"[bold]{name}[/bold]", f"[bold]{score_text(scores)}[/bold]", source)
+    seeds = f"{scores.shape[0]} seed{'s' * (scores.shape[0] > 1)}"
+    if len(curve.steps) > 1:
+        last_ten = f"{seeds}, mean of the last {min(len(curve.steps), metrics.LAST)} evaluations"
+        table.add_row("  RAT", str(metrics.mean_interval(curve.rat)), last_ten)
+        table.add_row(
+            "  OMS", str(metrics.mean_interval(curve.oms)), f"{seeds}, best of {len(curve.steps)} evaluations"
+        )
     printed = paper.scores(spec.task, config["algorithm"]["name"], config["policy"]["name"])
     if spec.data.best == 1 and printed.rat is not None:
         table.add_row("the paper", paper_text(printed), f"{settings.DOMAINS[spec.task.domain]['steps']:,} steps")
@@ -267,19 +291,42 @@ def evaluation_table(spec: Spec, event: Evaluation, options: EvalOptions, folder
     title = f"{folder.title}, {options.act_with} parameters, EAS of {options.eas}"
     table = Table("seed", "score", "episodes", "lowest", "highest", title=title)
     for i, row in enumerate(event.scores):
-        table.add_row(
-            str(spec.training.seed + i),
-            f"{row.mean():.1f} ± {row.std():.1f}",
-            str(len(row)),
-            f"{row.min():.1f}",
-            f"{row.max():.1f}",
-        )
+        table.add_row(str(spec.training.seed + i), *evaluation_cells(row[None]))
     if len(event.scores) > 1:
+        table.add_row("all", *evaluation_cells(event.scores))
+    console = Console()
+    console.print(table)
+    for line in failure_lines(event.failures):
+        console.print(line, soft_wrap=True, highlight=False)
+
+
+def evaluation_cells(scores: np.ndarray) -> list[str]:
+    """Score, number of episodes, lowest and highest."""
+    played = scores[~np.isnan(scores)]
+    ends = [f"{played.min():.1f}", f"{played.max():.1f}"] if len(played) else ["", ""]
+    return [score_text(scores), str(len(played)), *ends]
+
+
+def comparison_tables(methods: dict[str, np.ndarray]) -> None:
+    """IQM of each method, and for each pair the probability that one is better."""
+    console, names = Console(), list(methods)
+    table = Table("method", "IQM", "mean over seeds", "seeds × tasks")
+    for name, scores in methods.items():
+        mean = metrics.mean_interval(scores.mean(axis=1))
         table.add_row(
-            "all",
-            score_text(event.scores),
-            str(event.scores.size),
-            f"{event.scores.min():.1f}",
-            f"{event.scores.max():.1f}",
+            name, str(metrics.bootstrap(metrics.iqm, scores)), str(mean), f"{scores.shape[0]} × {scores.shape[1]}"
         )
-    Console().print(table)
+    console.print(table)
+    if len(names) > 1:
+        pairs = Table("is better than", *names)
+        for first in names:
+            cells = ["" if first == second else chance_text(methods[first], methods[second]) for second in names]
+            pairs.add_row(first, *cells)
+        console.print(pairs)
+    for caution in metrics.cautions(min(len(scores) for scores in methods.values()), metrics.FEW_EPISODES):
+        console.print(f"caution: {caution}", highlight=False)
+
+
+def chance_text(first: np.ndarray, second: np.ndarray) -> str:
+    found = metrics.bootstrap(metrics.improvement, first, second)
+    return f"{found.value:.0%} [{found.low:.0%}, {found.high:.0%}]"

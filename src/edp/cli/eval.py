@@ -21,6 +21,6 @@ def main(argv: list[str]) -> int:
     folder = Run.open(values.run)
     spec, states = experiment.load(folder)
     options = check(replace(spec.evaluation, **given([experiment.EvalOptions], values)))
-    evaluation = experiment.Evaluator(spec, options)(states, spec.training.steps, folder)
+    evaluation = experiment.Evaluator(spec, options)(states, spec.training.steps, folder, kind="eval")
     evaluation_table(spec, evaluation, options, folder)
     return 0

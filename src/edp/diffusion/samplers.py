@@ -179,7 +179,13 @@ NAMES = ("dpm", "dpm++", "ddim", "ddpm")
 
 
 def integrate(
-    table: Table, schedule: Schedule, noise_at: Callable, x: jax.Array, key, clip: float | None = 1.0
+    table: Table,
+    schedule: Schedule,
+    noise_at: Callable,
+    x: jax.Array,
+    key,
+    clip: float | None = 1.0,
+    noise_scale: float = 1.0,
 ) -> jax.Array:
     """Run a sampler from ``x``; ``noise_at(y, i)`` is the network's noise prediction for row ``i``.
 
@@ -204,7 +210,7 @@ def integrate(
         now = data if table.predicts_data else (y - alpha * data) / sigma
         y = base_coef * base + kept_coef * kept + now_coef * now
         if stochastic:
-            y = y + noise_coef * jax.random.normal(key, y.shape, y.dtype)
+            y = y + noise_scale * noise_coef * jax.random.normal(key, y.shape, y.dtype)
         return (y, jnp.where(advance, y, base), jnp.where(keep, now, kept)), None
 
     rows = (jnp.arange(calls), keys, *numbers, jnp.asarray(table.keep), jnp.asarray(table.advance))

@@ -9,6 +9,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 
+class Control(NamedTuple):
+    """What may be changed about sampling when a policy acts; 1 and 1 change nothing."""
+
+    scale: float = 1.0  # of the network's output (EDP's policy scaling): a sharper policy above 1
+    noise: float = 1.0  # of all random numbers: 0 samples without chance
+
+
+PLAIN = Control()
+
+
 class Fit(NamedTuple):
     """What one forward pass on data gives: all that an algorithm may ask of a policy while training it."""
 
@@ -22,15 +32,15 @@ class Policy(eqx.Module):
 
     deterministic: ClassVar[bool] = False  # the same action for the same state
 
-    def sample(self, obs: Float[Array, "n obs"], key) -> Float[Array, "n act"]:
+    def sample(self, obs: Float[Array, "n obs"], key, control: Control = PLAIN) -> Float[Array, "n act"]:
         raise NotImplementedError
 
     def fit(self, obs: Float[Array, "n obs"], action: Float[Array, "n act"], key) -> Fit:
         raise NotImplementedError
 
-    def act(self, obs: Float[Array, "n obs"], key) -> Float[Array, "n act"]:
+    def act(self, obs: Float[Array, "n obs"], key, control: Control = PLAIN) -> Float[Array, "n act"]:
         """The action to take when only one is asked for."""
-        return self.sample(obs, key)
+        return self.sample(obs, key, control)
 
     def around(self, obs: Float[Array, "n obs"], fit: Fit, key, count: int) -> Float[Array, "count n act"]:
         """Actions of the distribution that ``fit.log_prob`` belongs to: here N(fit.action, I)."""

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from edp.networks import MLP
 from edp.options import option
-from edp.policies.base import Fit, Policy, unit_gaussian_log_prob
+from edp.policies.base import PLAIN, Control, Fit, Policy, unit_gaussian_log_prob
 
 
 class Deterministic(Policy):
@@ -16,8 +16,8 @@ class Deterministic(Policy):
 
     deterministic: ClassVar[bool] = True
 
-    def sample(self, obs: Float[Array, "n obs"], key) -> Float[Array, "n act"]:
-        del key
+    def sample(self, obs: Float[Array, "n obs"], key, control: Control = PLAIN) -> Float[Array, "n act"]:
+        del key, control
         return jnp.tanh(self.net(obs))
 
     def fit(self, obs: Float[Array, "n obs"], action: Float[Array, "n act"], key) -> Fit:

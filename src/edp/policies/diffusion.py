@@ -14,7 +14,7 @@ from edp.diffusion import Sampler, Schedule, integrate
 from edp.errors import unknown
 from edp.networks import NoiseNet
 from edp.options import option
-from edp.policies.base import Fit, Policy, unit_gaussian_log_prob
+from edp.policies.base import PLAIN, Control, Fit, Policy, unit_gaussian_log_prob
 
 
 class Denoised(NamedTuple):
@@ -48,13 +48,15 @@ class Diffusion(Policy):
     likelihood: Callable[[Denoised], Array] = eqx.field(static=True, default=gaussian_likelihood)
     through_chain: bool = eqx.field(static=True, default=False)  # train on sampled actions instead of approximate ones
 
-    def sample(self, obs: Float[Array, "n obs"], key) -> Float[Array, "n act"]:
+    def sample(self, obs: Float[Array, "n obs"], key, control: Control = PLAIN) -> Float[Array, "n act"]:
         """Run the sampler from pure noise (EDP eq. 3). The last step may leave [-1, 1] a little: clip."""
         start_key, chain_key = jax.random.split(key)
         table = self.sampler.table(self.schedule)
-        noise_at = self.net.at_states(obs, jnp.asarray(self.schedule.step(table.t), obs.dtype))
-        start = jax.random.normal(start_key, (obs.shape[0], self.act_dim), obs.dtype)
-        return jnp.clip(integrate(table, self.schedule, noise_at, start, chain_key), -1, 1)
+        predict = self.net.at_states(obs, jnp.asarray(self.schedule.step(table.t), obs.dtype))
+        noise_at = lambda y, i: control.scale * predict(y, i)  # noqa: E731
+        start = control.noise * jax.random.normal(start_key, (obs.shape[0], self.act_dim), obs.dtype)
+        sample = integrate(table, self.schedule, noise_at, start, chain_key, noise_scale=control.noise)
+        return jnp.clip(sample, -1, 1)
 
     def with_sampler(self, sampler: Sampler) -> "Diffusion":
         """The same policy, sampled in another way."""

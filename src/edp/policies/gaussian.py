@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from edp.networks import MLP
 from edp.options import option
-from edp.policies.base import Fit, Policy
+from edp.policies.base import PLAIN, Control, Fit, Policy
 
 LOG_STD = -5.0, 2.0  # a learned spread stays between these
 INSIDE = 1 - 1e-6  # data at the very border of the box has no finite place before squashing
@@ -34,14 +34,18 @@ class Gaussian(Policy):
             log_std = jnp.clip(log_std, *LOG_STD)
         return mean if self.squash else jnp.tanh(mean), log_std
 
-    def act(self, obs: Float[Array, "n obs"], key) -> Float[Array, "n act"]:
+    def act(self, obs: Float[Array, "n obs"], key, control: Control = PLAIN) -> Float[Array, "n act"]:
         """The mean, or the middle (median) of the squashed distribution."""
-        del key
+        del key, control
         mean, _ = self.moments(obs)
         return jnp.tanh(mean) if self.squash else mean
 
-    def sample(self, obs: Float[Array, "n obs"], key) -> Float[Array, "n act"]:
-        return self.sample_with_log_prob(obs, key)[0]
+    def sample(self, obs: Float[Array, "n obs"], key, control: Control = PLAIN) -> Float[Array, "n act"]:
+        """With a density to the power of ``control.scale``, which divides the variance by it."""
+        mean, log_std = self.moments(obs)
+        std = jnp.exp(log_std) * (control.noise / control.scale**0.5)
+        raw = mean + std * jax.random.normal(key, mean.shape, mean.dtype)
+        return jnp.tanh(raw) if self.squash else jnp.clip(raw, -1, 1)
 
     def sample_with_log_prob(self, obs: Float[Array, "n obs"], key) -> tuple[Array, Array]:
         mean, log_std = self.moments(obs)
