@@ -21,8 +21,10 @@ lint: .venv/ready-dev
 types: .venv/ready-dev
 	$(BIN)/pyright
 
-bench: .venv/ready  ## training steps against the machine's matmul rate (wants an idle machine)
+bench: .venv/ready  ## training, evaluation and data against the machine's own rates (wants an idle machine)
 	$(BIN)/python benchmarks/train_step.py --json results/train_step.json
+	$(BIN)/python benchmarks/evaluate.py --json results/evaluate.json
+	$(BIN)/python benchmarks/data.py --json results/data.json
 
 compare: .venv/ready  ## every algorithm with two policies on the built-in data (about 90 minutes)
 	$(BIN)/python benchmarks/compare.py --json results/compare.json

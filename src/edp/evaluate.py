@@ -163,8 +163,8 @@ def evaluate(
     policies: Any, critics: Any, pools: list[Pool], *, episodes: int, actions: int, seed: int, way: Way = PLAIN_WAY
 ) -> Episodes:
     """Roll out every seed's policy. The same seed gives the same starts and the same draws."""
-    own_keys = jax.random.split(jax.random.key(seed), len(pools))
-    keys = jax.vmap(lambda key: jax.vmap(partial(jax.random.fold_in, key))(jnp.arange(episodes)))(own_keys)
+    place = lambda row, column: jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), row), column)  # noqa: E731
+    keys = jax.vmap(jax.vmap(place, (None, 0)), (0, None))(jnp.arange(len(pools)), jnp.arange(episodes))
     memories = jax.vmap(lambda policy: jax.vmap(lambda _: policy.memory(1))(jnp.arange(episodes)))(policies)
 
     def choose(obs: np.ndarray, rewards: np.ndarray, steps: np.ndarray) -> np.ndarray:

@@ -10,17 +10,39 @@ DESCRIPTION = "Evaluate the policies of a finished run again, and add the result
 
 
 def main(argv: list[str]) -> int:
-    from edp import experiment
+    from edp import experiment, video
     from edp.cli.display import evaluation_table
     from edp.run import Run
 
     parser = Parser("edp eval", DESCRIPTION, "RUN")
     parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
+    parser.add_argument("--video", type=Path, metavar="FILE", help="film an episode of the first seed (.gif, .mp4)")
     parser.add_fields(experiment.EvalOptions, "evaluation (defaults: those of the run)")
     values = parser.parse(argv)
     folder = Run.open(values.run)
     spec, states = experiment.load(folder)
+    if values.video:
+        video.check_path(values.video)
+    camera = video.filmed_env(spec.task.env) if values.video else None
     options = check(replace(spec.evaluation, **given([experiment.EvalOptions], values)))
     evaluation = experiment.Evaluator(spec, options)(states, spec.training.steps, folder, kind="eval")
     evaluation_table(spec, evaluation, options, folder)
+    if camera:
+        film(spec, states, options, camera, values.video)
     return 0
+
+
+def film(spec, states, options, env, path: Path) -> None:
+    """The first episode of the first seed, as it was evaluated."""
+    import jax
+
+    from edp import experiment, video
+    from edp.evaluate import Pool
+
+    one = replace(spec, training=replace(spec.training, seeds=1))
+    evaluator = experiment.Evaluator(one, replace(options, episodes=1))
+    evaluator.pools = [Pool(lambda: env, 1)]
+    rolled = evaluator.roll_out(jax.tree.map(lambda leaf: leaf[:1], states))
+    video.write(path, env)
+    score = spec.task.score(rolled.returns[0, 0])
+    print(f"{path}: {rolled.lengths[0, 0]} steps, score {score:.1f}")

@@ -194,11 +194,11 @@ def run_counted(job: Job, index: int) -> Part:
     return job(note)
 
 
-def make_env(env_id: str) -> gymnasium.Env:
+def make_env(env_id: str, **options: Any) -> gymnasium.Env:
     import edp.envs  # noqa: F401  (registers ours)
 
     try:
-        return gymnasium.make(env_id, disable_env_checker=True)
+        return gymnasium.make(env_id, disable_env_checker=True, **options)
     except (gymnasium.error.Error, ImportError) as error:
         raise UserError(f"environment {env_id!r}: {first_line(error)}") from None
 

@@ -1,0 +1,109 @@
+"""A film of one episode."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import mujoco
+import numpy as np
+
+from edp.data.d4rl import check_writable
+from edp.data.make import make_env
+from edp.errors import UserError, first_line
+
+FORMATS = (".gif", ".mp4")
+PLATFORMS = ("egl", "osmesa", "glfw")
+MOST_FPS = 50.0  # that players of GIFs keep up with
+
+
+class Filmed(gymnasium.Wrapper):
+    """Keeps a picture of every state."""
+
+    def __init__(self, env: gymnasium.Env):
+        super().__init__(env)
+        self.frames: list[np.ndarray] = []
+
+    def reset(self, **options: Any):
+        given = self.env.reset(**options)
+        self.frames = [self.picture()]
+        return given
+
+    def step(self, action: Any):
+        given = self.env.step(action)
+        self.frames.append(self.picture())
+        return given
+
+    def picture(self) -> np.ndarray:
+        return np.asarray(self.env.render())
+
+
+def check_path(path: Path) -> None:
+    """Find out before the episode whether its film can be kept."""
+    if path.suffix not in FORMATS:
+        raise UserError(f"{path}: a video is {' or '.join(FORMATS)}")
+    if path.suffix == ".mp4":
+        try:
+            import imageio_ffmpeg  # noqa: F401  # pyright: ignore
+        except ImportError:
+            raise UserError("MP4 needs a package of its own: pip install imageio-ffmpeg (or ask for a .gif)") from None
+    check_writable(path)
+
+
+PROBE = """
+import sys
+from edp.data.make import make_env
+env = make_env(sys.argv[1], render_mode="rgb_array")
+env.reset(seed=0)
+env.render()
+"""
+
+
+def platform(env_id: str) -> str:
+    """The OpenGL platform that can render here: ``$MUJOCO_GL``, or the first that works.
+
+    Each is tried in a process of its own, because those that do not work may end it.
+    """
+    given = os.environ.get("MUJOCO_GL")
+    for name in (given,) if given else PLATFORMS:
+        command = [sys.executable, "-c", PROBE, env_id]
+        try:
+            tried = subprocess.run(command, env=os.environ | {"MUJOCO_GL": name}, capture_output=True, timeout=120)
+        except subprocess.TimeoutExpired:
+            continue
+        if tried.returncode == 0:
+            return name
+    raise UserError(
+        f"this machine cannot render {env_id} (tried {given or ', '.join(PLATFORMS)}): install EGL or OSMesa "
+        "(on Debian: apt install libegl1 libosmesa6)"
+    )
+
+
+def filmed_env(env_id: str) -> Filmed:
+    """The environment with a camera."""
+    os.environ["MUJOCO_GL"] = platform(env_id)
+    env = make_env(env_id, render_mode="rgb_array")
+    renderer, model = (getattr(env.unwrapped, name, None) for name in ("mujoco_renderer", "model"))
+    if renderer is not None and model is not None:
+        camera = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, "track")  # pyright: ignore
+        renderer.camera_id = camera if camera >= 0 else renderer.camera_id  # one that follows, if there is one
+    return Filmed(env)
+
+
+def write(path: Path, env: Filmed) -> None:
+    """The pictures at the environment's own speed, whole or not at all."""
+    from imageio import v3
+
+    fps = float(env.metadata.get("render_fps") or 30)
+    every = int(np.ceil(fps / MOST_FPS)) if path.suffix == ".gif" else 1
+    frames = np.stack(env.frames[::every])
+    timing = {"duration": 1000 * every / fps, "loop": 0} if path.suffix == ".gif" else {"fps": fps}
+    part = path.with_name(f".{path.stem}.part{path.suffix}")
+    try:
+        v3.imwrite(part, frames, **timing)  # pyright: ignore
+        os.replace(part, path)
+    except (OSError, ValueError) as error:
+        part.unlink(missing_ok=True)
+        raise UserError(f"{path}: cannot be written ({first_line(error)})") from None
