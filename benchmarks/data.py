@@ -17,10 +17,10 @@ import tempfile
 import time
 from pathlib import Path
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # as in the processes that make data
-
 import h5py
 import numpy as np
+
+from edp.data.make import worker_environment
 
 ROWS, OBS, ACT, ROUNDS = 2_000_000, 11, 3, 5
 EPISODES = 20
@@ -82,9 +82,9 @@ def reading(folder: Path) -> dict:
 
 def making() -> dict:
     from edp.data import behaviours
-    from edp.data.make import PARALLEL, SHARD, Behaviour, make_env, roll_out
+    from edp.data.make import SHARD, STYLE, Behaviour, make_env, roll_out
 
-    actor, envs = behaviours.built_in("hopper-medium"), [make_env("edp/hopper-d4rl-v2") for _ in range(PARALLEL)]
+    actor, envs = behaviours.built_in("hopper-medium"), [make_env("edp/hopper-d4rl-v2") for _ in range(STYLE.parallel)]
     env, rng = make_env("edp/hopper-d4rl-v2"), np.random.default_rng(0)
 
     def recorded(seed: int) -> list[np.ndarray]:
@@ -128,15 +128,26 @@ def making() -> dict:
     }
 
 
+def in_worker(*words: str) -> str:
+    """What this script prints in a process like those that make data."""
+    command = [sys.executable, __file__, *words]
+    variables = os.environ | worker_environment(narrow=True)
+    return subprocess.run(command, env=variables, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--making", action="store_true", help="the second half alone, as JSON")
     values = parser.parse_args()
+    if values.making:
+        print(json.dumps(making()))
+        return
     with tempfile.TemporaryDirectory() as folder:
         result = {
             "about": {"machine": platform.machine(), "cores": os.cpu_count(), "rows": ROWS},
             "reading": reading(Path(folder)),
-            "making": making(),
+            "making": json.loads(in_worker("--making")),
         }
     for name, row in result["reading"].items():
         print(

@@ -5,7 +5,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -18,12 +18,20 @@ from edp.data import d4rl
 from edp.data.behaviours import Actor
 from edp.errors import UserError, first_line
 
-# Episodes at a time: one policy call serves them all. Many steps for one call, because on processors that slow down for
-# AVX-512 a matmul makes the next 0.4 ms of simulation slower; but not too many, because those begun last are in vain.
-PARALLEL = 32
 SHARD = 100_000  # rows that one process makes in one go; the seeds of a shard are its own
+LARGE = 20_000  # rows from which on it is worth to start processes with another linear algebra
 Progress = Callable[[int], None]
 Columns = dict[str, np.ndarray]
+
+
+class Style(NamedTuple):
+    """What does not change what is made, but the random numbers and the rounding on the way."""
+
+    parallel: int = 32  # episodes at a time: one policy call serves them all
+    narrow: bool = True  # matmuls without AVX-512, which slows down the simulation that follows them by a quarter
+
+
+STYLE = Style()
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,7 @@ def make(
     attributes: dict[str, str] | None = None,
     processes: int | None = None,
     episode_return: str = "sum",
-    parallel: int = PARALLEL,
+    style: Style = STYLE,
 ) -> None:
     """Write exactly ``transitions`` rows, split over the behaviours by their shares."""
     shares = np.array([b.share for b in behaviours])
@@ -86,10 +94,10 @@ def make(
     for behaviour in behaviours:
         check_fits(behaviour, make_env(env_id), env_id)
     plan = [
-        (behaviour.name, split(env_id, behaviour, i, int(count), seed, parallel))
+        (behaviour.name, split(env_id, behaviour, i, int(count), seed, style.parallel))
         for i, (behaviour, count) in enumerate(zip(behaviours, counts, strict=True))
     ]
-    write(path, env_id, plan, seed, on_progress, attributes, processes, episode_return)
+    write(path, env_id, plan, seed, on_progress, attributes, processes, episode_return, style.narrow)
 
 
 def write(
@@ -101,13 +109,16 @@ def write(
     attributes: dict[str, str] | None = None,
     processes: int | None = None,
     episode_return: str = "sum",
+    narrow: bool = True,
 ) -> None:
     """Do the jobs of every named source, and write what they made.
 
     The work is shared among processes (by default, as many as there are cores); the rows do not depend on their number.
     """
     d4rl.check_writable(path)
-    parts = run_jobs([job for _, jobs in plan for job in jobs], processes or len(os.sched_getaffinity(0)), on_progress)
+    jobs = [job for _, jobs in plan for job in jobs]
+    narrow = narrow and sum(job.rows for job in jobs) >= LARGE
+    parts = run_jobs(jobs, processes or len(os.sched_getaffinity(0)), on_progress, narrow)
     columns, made = concatenate([part.columns for part in parts]), []
     for name, jobs in plan:
         own, parts = parts[: len(jobs)], parts[len(jobs) :]
@@ -140,9 +151,9 @@ def whole_returns(part: Part, episode_return: str) -> np.ndarray:
     return returns[:-1] if part.cut and len(returns) > 1 else returns
 
 
-def run_jobs(jobs: Sequence[Job], processes: int, on_progress: Progress) -> list[Part]:
+def run_jobs(jobs: Sequence[Job], processes: int, on_progress: Progress, narrow: bool) -> list[Part]:
     """What every job made, in order."""
-    if min(processes, len(jobs)) == 1:
+    if min(processes, len(jobs)) == 1 and not narrow:
         done, parts = 0, []
         for job in jobs:
             parts.append(job(lambda n, d=done: on_progress(d + n)))
@@ -151,7 +162,7 @@ def run_jobs(jobs: Sequence[Job], processes: int, on_progress: Progress) -> list
     context = multiprocessing.get_context("spawn")
     counters = context.Array("q", len(jobs), lock=False)
     with (
-        one_thread_each(),
+        environment(worker_environment(narrow)),
         ProcessPoolExecutor(min(processes, len(jobs)), context, count_in, (counters,)) as pool,
     ):
         futures = [pool.submit(run_counted, job, i) for i, job in enumerate(jobs)]
@@ -166,17 +177,34 @@ def run_jobs(jobs: Sequence[Job], processes: int, on_progress: Progress) -> list
             raise
 
 
+def worker_environment(narrow: bool) -> dict[str, str]:
+    """For processes that make data: linear algebra in one thread, for the others have cores of their own."""
+    wide = narrow and "avx512f" in cpu_flags()
+    return {"OPENBLAS_NUM_THREADS": "1"} | ({"OPENBLAS_CORETYPE": "Haswell"} if wide else {})
+
+
+def cpu_flags() -> set[str]:
+    """What the processor can do, where Linux tells."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("flags"):
+                return set(line.split())
+    return set()
+
+
 @contextmanager
-def one_thread_each():
-    """Processes that are started meanwhile do linear algebra in one thread: the others have cores of their own."""
-    before = os.environ.get("OPENBLAS_NUM_THREADS")
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+def environment(values: dict[str, str]):
+    """Processes that are started meanwhile have these variables."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
     try:
         yield
     finally:
-        del os.environ["OPENBLAS_NUM_THREADS"]
-        if before is not None:
-            os.environ["OPENBLAS_NUM_THREADS"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 COUNTERS: Any = None  # of a worker process: rows that each job has so far

@@ -43,7 +43,6 @@ class Task:
         return 100 * (returns - self.min_return) / (self.max_return - self.min_return)
 
 
-TOGETHER = 16  # episodes at a time in built-in sets: the draws that make their rows depend on it
 SERVER = "http://rail.eecs.berkeley.edu/datasets/offline_rl/"
 REFERENCE = {"halfcheetah": (-280.178953, 12135.0), "hopper": (-20.272305, 3234.3), "walker2d": (1.629008, 4592.3)}
 SUMS = {
@@ -260,8 +259,9 @@ def recipe(task: Task) -> str:
 
 def make_local(task: Task, path: Path, on_progress: Callable[[int], None] = lambda _: None) -> None:
     from edp.data import behaviours
-    from edp.data.make import Behaviour, make
+    from edp.data.make import Behaviour, Style, make
 
     actors = [Behaviour(name, behaviours.built_in(name), share) for name, share in task.behaviours]
     about = {"recipe": recipe(task)}
-    make(path, task.env, actors, task.transitions, task.seed, on_progress, about, parallel=TOGETHER)
+    style = Style(parallel=16, narrow=False)  # as ever: another one would make other rows
+    make(path, task.env, actors, task.transitions, task.seed, on_progress, about, style=style)
