@@ -169,7 +169,7 @@ def evaluate(
 
     def choose(obs: np.ndarray, rewards: np.ndarray, steps: np.ndarray) -> np.ndarray:
         nonlocal memories
-        inputs = jnp.asarray(obs, jnp.float32), jnp.asarray(rewards, jnp.float32), jnp.asarray(steps, jnp.int32)
+        inputs = obs.astype(np.float32), rewards.astype(np.float32), steps.astype(np.int32)
         memories, chosen = act(policies, critics, memories, *inputs, keys, way, actions)
         return np.asarray(chosen)
 
