@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ import pytest
 
 from edp import video
 from edp.cli import main
+from edp.cli.ablate import ABLATIONS
 from edp.data.behaviours import BUILT_IN
 from edp.errors import UserError
 
@@ -95,6 +97,42 @@ def test_eval_gives_the_score_of_the_last_evaluation_again(run_folder, capsys):
     after = json.loads((run_folder / "evaluations.jsonl").read_text().splitlines()[-1])
     np.testing.assert_allclose(after["returns"], before["returns"], rtol=1e-4)
     assert after["options"] == before["options"]
+
+
+def test_ablate_writes_scores_and_a_picture_for_every_value(run_folder, capsys, monkeypatch):
+    monkeypatch.setattr(
+        "edp.cli.ablate.ABLATIONS",
+        {name: entry._replace(values=entry.values[:2]) for name, entry in ABLATIONS.items()},
+    )
+    assert "did you mean 'noise'" in fails(capsys, "ablate", "nois", run_folder)
+    assert "varies that option itself" in fails(capsys, "ablate", "noise", run_folder, "--initial-noise", "0.5")
+    trained = [row for row in evaluations(run_folder) if row["kind"] == "training"]
+    for name, entry in ABLATIONS.items():
+        assert main(["ablate", name, str(run_folder), "--episodes", "1"]) == 0
+        result = json.loads((run_folder / "ablations" / f"{name}.json").read_text())
+        assert result["values"] == list(entry.values[:2])
+        assert np.array(result["scores"]).shape == (2, 2, 1)
+        assert (run_folder / "ablations" / f"{name}.png").stat().st_size > 5000
+    assert evaluations(run_folder)[-1]["options"]["initial_noise"] == 0.2
+    assert [row for row in evaluations(run_folder) if row["kind"] == "training"] == trained
+
+
+def evaluations(folder):
+    return [json.loads(line) for line in (folder / "evaluations.jsonl").read_text().splitlines()]
+
+
+def test_compare_shows_methods_and_their_chances(run_folder, capsys, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(run_folder, other)
+    config = json.loads((other / "config.json").read_text())
+    config["algorithm"]["name"] = "iql"
+    (other / "config.json").write_text(json.dumps(config))
+    assert main(["compare", str(run_folder), str(other)]) == 0
+    shown = capsys.readouterr().out
+    for text in ("td3bc + diffusion", "iql + diffusion", "50% [", "caution: 2 seeds: too few"):
+        assert text in shown
+    (other / "evaluations.jsonl").unlink()
+    assert "no evaluations in it yet" in fails(capsys, "compare", run_folder, other)
 
 
 def can_render():

@@ -14,6 +14,7 @@ commands:
   train TASK        train a policy and evaluate it on the way
   eval RUN          evaluate the policies of a run, with or without its environment
   compare RUN RUN   which algorithm is better, and how sure that is
+  ablate NAME RUN   a run's score over a range of one option of acting, as the paper has it
   data list         the tasks, and which of their files are here
   data get TASK     download D4RL's file for a task
   data make TASK    make a built-in set, a look-alike, or a new one
@@ -55,8 +56,10 @@ def dispatch(argv: list[str]) -> int:
         from edp.cli.eval import main as run
     elif command == "compare":
         from edp.cli.compare import main as run
+    elif command == "ablate":
+        from edp.cli.ablate import main as run
     elif command == "data":
         from edp.cli.data import main as run
     else:
-        raise unknown("command", command, ["train", "eval", "compare", "data"])
+        raise unknown("command", command, ["train", "eval", "compare", "ablate", "data"])
     return run(rest)

@@ -224,10 +224,10 @@ def plain(spec: Spec) -> Callable[[Compiled | Epoch | Evaluation], None]:
     return show
 
 
-def evaluation_line(event: Evaluation) -> str:
+def evaluation_line(event: Evaluation, what: str = "") -> str:
     seeds = "  ".join(f"{mean:.1f}" for mean in seed_means(event.scores))
     each = f"  (seeds: {seeds})" if len(event.scores) > 1 else ""
-    text = f"step {event.step:>9,}  score {score_text(event.scores)}{each}  in {event.seconds:.1f} s"
+    text = f"{what or f'step {event.step:>9,}'}  score {score_text(event.scores)}{each}  in {event.seconds:.1f} s"
     return "\n".join([text, *failure_lines(event.failures)])
 
 
