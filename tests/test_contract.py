@@ -15,7 +15,7 @@ from edp import checkpoint, settings, train
 from edp.algorithms import ALGORITHMS
 from edp.data import d4rl, episodes
 from edp.errors import UserError
-from edp.evaluate import act
+from edp.evaluate import PLAIN_WAY, act
 from edp.policies import POLICIES
 
 OBS, ACT, ROWS = 5, 3, 200
@@ -170,12 +170,12 @@ class Contract:
     def test_acting(self, algorithm, policy):
         _, init = setup(algorithm, policy)
         states = train.init_states(init, train.seed_keys(range(2)))
-        keys = jax.random.split(jax.random.key(0), 2)
+        keys = jax.random.split(jax.random.key(0), (2, 4))
         critics = states.critic and states.critic.model
-        memories = jax.vmap(lambda model: model.memory(4))(states.policy.model)
+        memories = jax.vmap(lambda model: jax.vmap(lambda _: model.memory(1))(jnp.arange(4)))(states.policy.model)
         for step in range(2):
-            inputs = jnp.full((2, 4, OBS), 0.1 * step), jnp.zeros((2, 4))
-            memories, actions = act(states.policy.model, critics, memories, *inputs, keys, step, 10)
+            inputs = jnp.full((2, 4, OBS), 0.1 * step), jnp.zeros((2, 4)), jnp.full((2, 4), step)
+            memories, actions = act(states.policy.model, critics, memories, *inputs, keys, PLAIN_WAY, 10)
             assert actions.shape == (2, 4, ACT)
             assert np.abs(actions).max() <= 1
 

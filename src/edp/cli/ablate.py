@@ -21,8 +21,9 @@ ABLATIONS = {
     "noise": Ablation("initial_noise", (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), "factor of the initial noise"),
 }
 
-DESCRIPTION = f"""The paper's ablations of acting, on a finished run: evaluate it over a range of one option, all else as
-in the run or as given. Writes NAME.json and NAME.png in the run's folder ablations/. Names: {", ".join(ABLATIONS)}."""
+DESCRIPTION = f"""The paper's ablations of acting, on a finished run: evaluate it over a range of one option, the others
+as in the run or as given. Writes NAME.json and NAME.png in the run's folder ablations/.
+Names: {", ".join(ABLATIONS)}."""
 
 
 def main(argv: list[str]) -> int:
