@@ -129,7 +129,7 @@ def test_compare_shows_methods_and_their_chances(run_folder, capsys, tmp_path):
     (other / "config.json").write_text(json.dumps(config))
     assert main(["compare", str(run_folder), str(other)]) == 0
     shown = capsys.readouterr().out
-    for text in ("td3bc + diffusion", "iql + diffusion", "50% [", "caution: 2 seeds: too few"):
+    for text in ("td3bc + diffusion", "iql + diffusion", "50% [", "caution: 2 seeds: too few", "caution: 2 episodes"):
         assert text in shown
     (other / "evaluations.jsonl").unlink()
     assert "no evaluations in it yet" in fails(capsys, "compare", run_folder, other)

@@ -19,17 +19,18 @@ def main(argv: list[str]) -> int:
     from edp.cli.display import comparison_tables
     from edp.run import Run
 
-    comparison_tables(group([Run.open(path) for path in values.runs], values.by))
+    comparison_tables(*group([Run.open(path) for path in values.runs], values.by))
     return 0
 
 
-def group(runs: list, by: str) -> dict:
-    """The scores of each method, (seeds, tasks); every method has to have the same tasks."""
+def group(runs: list, by: str) -> tuple[dict, int]:
+    """The scores of each method, (seeds, tasks), and the fewest episodes of an evaluation; all have the same tasks."""
     import numpy as np
 
     from edp import metrics
 
     scores: dict[str, dict[str, list]] = {}
+    episodes = []
     methods = {run.folder: f"{run.config['algorithm']['name']} + {run.config['policy']['name']}" for run in runs}
     alone = len(set(methods.values())) == 1
     for run in runs:
@@ -38,6 +39,7 @@ def group(runs: list, by: str) -> dict:
             raise UserError(f"{run.folder}: no evaluations in it yet")
         method = run.folder.name if alone else methods[run.folder]
         scores.setdefault(method, {}).setdefault(run.title, []).extend(getattr(metrics.curve(rows), by))
+        episodes.append(metrics.curve(rows).episodes)
     tasks = sorted({task for own in scores.values() for task in own})
     for method, own in scores.items():
         missing = [task for task in tasks if task not in own]
@@ -45,4 +47,4 @@ def group(runs: list, by: str) -> dict:
             raise UserError(f"{method} has no run on {missing[0]}: compare methods on the same tasks")
         if len({len(own[task]) for task in tasks}) > 1:
             raise UserError(f"{method} has different numbers of seeds on its tasks")
-    return {method: np.array([own[task] for task in tasks]).T for method, own in scores.items()}
+    return {method: np.array([own[task] for task in tasks]).T for method, own in scores.items()}, min(episodes)

@@ -307,7 +307,7 @@ def evaluation_cells(scores: np.ndarray) -> list[str]:
     return [score_text(scores), str(len(played)), *ends]
 
 
-def comparison_tables(methods: dict[str, np.ndarray]) -> None:
+def comparison_tables(methods: dict[str, np.ndarray], episodes: int) -> None:
     """IQM of each method, and for each pair the probability that one is better."""
     console, names = Console(), list(methods)
     table = Table("method", "IQM", "mean over seeds", "seeds × tasks")
@@ -323,7 +323,7 @@ def comparison_tables(methods: dict[str, np.ndarray]) -> None:
             cells = ["" if first == second else chance_text(methods[first], methods[second]) for second in names]
             pairs.add_row(first, *cells)
         console.print(pairs)
-    for caution in metrics.cautions(min(len(scores) for scores in methods.values()), metrics.FEW_EPISODES):
+    for caution in metrics.cautions(min(len(scores) for scores in methods.values()), episodes):
         console.print(f"caution: {caution}", highlight=False)
 
 
