@@ -52,13 +52,13 @@ def case(name: str = "td3bc", policy_name: str = "diffusion", rows: int = 100_00
     }[algorithm.learns_from]()
     data, keys = jax.tree.map(jnp.asarray, data), train.seed_keys(range(seeds))
     init = lambda key: algorithm.init(policy.build(OBS, ACT, key), OBS, ACT, key)  # noqa: E731
-    states = train.init_states(init, keys)
+    states, step_keys = train.init_states(init, keys), train.epoch_keys(keys, 1, STEPS)
     one = jax.tree.map(lambda leaf: leaf[0], states)
     flops = seeds * matmul_flops(algorithm.update, one, data.draw(keys[0], BATCH), keys[0])
 
     def run():
         nonlocal states
-        states, metrics = train.epoch(algorithm.update, states, data, keys, steps=STEPS, batch_size=BATCH)
+        states, metrics, _ = train.epoch(algorithm.update, states, data, step_keys, batch_size=BATCH)
         return metrics
 
     return run, STEPS * flops

@@ -63,7 +63,7 @@ def fit(case: Case, seed: int = 0) -> Policy:
 
     keys = train.seed_keys(range(seed, seed + 1))
     states = train.init_states(init, keys)
-    states, _ = train.epoch(algorithm.update, states, data, train.epoch_keys(keys, 1), steps=case.steps, batch_size=256)
+    states, *_ = train.epoch(algorithm.update, states, data, train.epoch_keys(keys, 1, case.steps), batch_size=256)
     return jax.tree.map(lambda leaf: leaf[0], states.policy.target)
 
 

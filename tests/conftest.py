@@ -4,9 +4,12 @@ from pathlib import Path
 # Tests compile many small programs and run each for a moment: spend little time on making them fast.
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()
 
+import h5py
 import jax
 import numpy as np
 import pytest
+
+from edp.cli import main
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
@@ -28,3 +31,32 @@ def reference():
         return SHARED / name
 
     return find
+
+
+@pytest.fixture(scope="session")
+def hopper_file(tmp_path_factory):
+    """Random transitions with the sizes of Hopper's."""
+    rng, n = np.random.default_rng(0), 200
+    path = tmp_path_factory.mktemp("data") / "tiny.hdf5"
+    with h5py.File(path, "w") as file:
+        file["observations"] = rng.standard_normal((n, 11)).astype(np.float32)
+        file["next_observations"] = rng.standard_normal((n, 11)).astype(np.float32)
+        file["actions"] = rng.uniform(-1, 1, (n, 3)).astype(np.float32)
+        file["rewards"], file["terminals"] = rng.standard_normal(n), rng.random(n) < 0.02
+        file["timeouts"] = np.zeros(n, bool)
+    return path
+
+
+@pytest.fixture
+def fails(capsys):
+    """The one line that a wrong command prints."""
+
+    def run(*argv):
+        capsys.readouterr()
+        assert main([str(word) for word in argv]) == 2
+        captured = capsys.readouterr()
+        lines = captured.err.splitlines()
+        assert len(lines) == 1, captured.err
+        return lines[0]
+
+    return run

@@ -14,7 +14,7 @@ def run(seeds: range):
     keys = train.seed_keys(seeds)
     placed = train.on_devices(data, train.seed_sharding(len(seeds)))
     states = train.init_states(init, keys)
-    return train.epoch(update, states, placed, train.epoch_keys(keys, 1), steps=3, batch_size=16)[0]
+    return train.epoch(update, states, placed, train.epoch_keys(keys, 1, 3), batch_size=16)[0]
 
 
 assert jax.device_count() == 4

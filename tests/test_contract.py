@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from edp import checkpoint, settings, train
+from edp import settings, train
 from edp.algorithms import ALGORITHMS
+from edp.checkpoint import Checkpoints
 from edp.data import d4rl, episodes
 from edp.errors import UserError
 from edp.evaluate import PLAIN_WAY, act
@@ -133,7 +134,7 @@ class Contract:
         def run(seeds, states=None, number=1):
             keys = train.seed_keys(seeds)
             states = train.init_states(init, keys) if states is None else states
-            return train.epoch(update, states, data, train.epoch_keys(keys, number), steps=3, batch_size=16)
+            return train.epoch(update, states, data, train.epoch_keys(keys, number, 3), batch_size=16)[:2]
 
         return run
 
@@ -157,8 +158,11 @@ class Contract:
     def test_resumed_from_a_checkpoint_equals_uninterrupted(self, epoch, tmp_path):
         states, _ = epoch(range(1), epoch(range(1))[0], number=2)
         half, _ = epoch(range(1))
-        checkpoint.save(tmp_path / "c", half)
-        restored = checkpoint.restore(tmp_path / "c", half)
+        checkpoints = Checkpoints(tmp_path / "checkpoints", total=2)
+        checkpoints.save(1, half)
+        checkpoints.finish()
+        restored = checkpoints.load(1, half).tree
+        checkpoints.close()
         assert jax.tree.structure(restored) == jax.tree.structure(half)
         for a, b in zip(leaves(half), leaves(restored), strict=True):
             assert a.dtype == b.dtype

@@ -7,8 +7,8 @@ import pytest
 from edp import settings
 from edp.algorithms import ALGORITHMS
 from edp.errors import UserError
-from edp.experiment import DataOptions, EvalOptions, TrainOptions
 from edp.policies import POLICIES
+from edp.spec import DataOptions, EvalOptions, TrainOptions
 
 
 def resolved(algorithm="td3bc", policy="diffusion", domain="locomotion", preset=None, task=None, **given):

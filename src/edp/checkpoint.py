@@ -1,13 +1,194 @@
-"""Checkpoints: any pytree of arrays, written by Orbax under names taken from its structure; never a pickle."""
+"""Checkpoints: pytrees of arrays, written by Orbax under names taken from their structure; never a pickle.
 
+A checkpoint is there whole or not at all, and a digest of its arrays goes with it: one that has been damaged since is
+told from a good one, and the one before it is used.
+"""
+
+import hashlib
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
+from orbax.checkpoint import checkpoint_managers as keep
 
 from edp.errors import UserError, first_line
+
+STATE, ABOUT = "state", "about"
+LATEST, BEST, SPREAD = 2, 1, 10  # checkpoints that are kept: the last ones, the best, and some from along the way
+
+
+class Checkpoint(NamedTuple):
+    step: int
+    tree: Any
+    about: dict[str, Any]
+
+    @property
+    def failed(self) -> dict[int, str]:
+        """Seeds whose training had become NaN by then, and how."""
+        return {int(seed): why for seed, why in self.about.get("failed", {}).items()}
+
+
+class Checkpoints:
+    """The checkpoints in a folder, by step.
+
+    ``total`` is the length of the run, over which those that are kept are spread; without it nothing is written. The
+    steps in ``held`` are kept in any case.
+    """
+
+    def __init__(self, folder: Path, total: int = 0, held: Set[int] = frozenset()):
+        self.folder, writes = folder, total > 0
+        be_quiet()
+        options = ocp.CheckpointManagerOptions(
+            read_only=not writes,
+            create=writes,
+            cleanup_tmp_directories=writes,
+            best_fn=score_of,
+            preservation_policy=kept(total, held),
+        )
+        if writes:
+            folder.mkdir(exist_ok=True)
+        handlers = {STATE: ocp.StandardCheckpointHandler(), ABOUT: ocp.JsonCheckpointHandler()}
+        self.manager = (
+            ocp.CheckpointManager(folder.absolute(), options=options, item_handlers=handlers)
+            if folder.is_dir()
+            else None
+        )
+
+    def save(self, step: int, tree: Any, score: float | None = None, about: dict[str, Any] | None = None) -> None:
+        """Write in the background. What went wrong with the one before is raised here."""
+        assert self.manager is not None
+        leaves = {name: np.array(leaf) for name, leaf in by_name(tree).items()}  # copies: training goes on
+        about = (about or {}) | {"sha256": digest(leaves)}
+        items = {STATE: ocp.args.StandardSave(leaves), ABOUT: ocp.args.JsonSave(about)}  # pyright: ignore
+        with errors_of_writing(self.folder):
+            self.manager.check_for_errors()
+            self.manager.save(
+                step, args=ocp.args.Composite(**items), metrics=None if score is None else {"score": score}, force=True
+            )
+
+    def finish(self) -> None:
+        """Wait until everything is on disk."""
+        if self.manager is not None:
+            with errors_of_writing(self.folder):
+                self.manager.wait_until_finished()
+                self.manager.check_for_errors()
+
+    def steps(self) -> list[int]:
+        return sorted(self.manager.all_steps()) if self.manager else []
+
+    def best(self) -> int | None:
+        """The step with the best score."""
+        found = {step: self.manager.metrics(step) for step in self.steps()} if self.manager else {}
+        scores = {step: metrics["score"] for step, metrics in found.items() if metrics}
+        return max(scores, key=lambda step: scores[step]) if scores else None
+
+    def load(self, step: int, like: Any) -> Checkpoint:
+        """One checkpoint, with the structure, shapes and types of ``like`` (its arrays may be abstract)."""
+        if self.manager is None or step not in self.steps():
+            raise UserError(f"{self.folder}: no checkpoint of step {step} (there are: {self.steps() or 'none'})")
+        wanted = {name: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for name, leaf in by_name(like).items()}
+        where = self.folder / str(step)
+        try:
+            found: Any = self.manager.item_metadata(step)[STATE]
+            shapes = {name: tuple(leaf.shape) for name, leaf in found.items()}
+            if shapes != {name: leaf.shape for name, leaf in wanted.items()}:
+                raise UserError(f"{where}: the checkpoint of another run (its arrays have other names or shapes)")
+            empty = {name: np.empty(leaf.shape, leaf.dtype) for name, leaf in wanted.items()}
+            items = {STATE: ocp.args.StandardRestore(empty), ABOUT: ocp.args.JsonRestore()}  # pyright: ignore
+            read = self.manager.restore(step, args=ocp.args.Composite(**items))
+            arrays, about = {name: read[STATE][name] for name in wanted}, read[ABOUT]
+            damaged = about["sha256"] != digest(arrays)
+        except UserError:
+            raise
+        except Exception as error:  # whatever the libraries below make of damaged files
+            raise UserError(f"{where}: damaged ({first_line(error)[:200]})") from None
+        if damaged:
+            raise UserError(f"{where}: damaged (its arrays are not those that were saved)")
+        return Checkpoint(step, jax.tree.unflatten(jax.tree.structure(like), arrays.values()), about)
+
+    def latest(self, like: Any, *, remove_damaged: bool = False) -> tuple[Checkpoint | None, list[str]]:
+        """The last good checkpoint, and what is wrong with those after it."""
+        damaged = []
+        for step in reversed(self.steps()):
+            try:
+                return self.load(step, like), damaged
+            except UserError as error:
+                damaged.append(str(error))
+                if remove_damaged and self.manager:
+                    self.manager.delete(step)
+        return None, damaged
+
+    def close(self) -> None:
+        if self.manager is not None:
+            self.manager.close()
+
+
+def be_quiet() -> None:
+    """Orbax and TensorStore print the stories of errors that are raised here, and told in one line, as well."""
+    for name in ("absl", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    show = sys.unraisablehook
+
+    def hook(error: Any) -> None:
+        if str(error.exc_value) != "Event loop is closed":  # of writes after the one that failed
+            show(error)
+
+    if show is sys.__unraisablehook__:
+        sys.unraisablehook = hook
+
+
+def score_of(metrics: dict[str, float]) -> float:
+    return metrics["score"]
+
+
+class Held(NamedTuple):
+    """Keeps the steps in a set that may grow."""
+
+    steps: Set[int]
+
+    def should_preserve(self, checkpoints: Sequence[Any], *, context: Any) -> list[bool]:
+        return [checkpoint.step in self.steps for checkpoint in checkpoints]
+
+
+def kept(total: int, held: Set[int]) -> keep.PreservationPolicy:
+    return keep.AnyPreservationPolicy(
+        [
+            keep.LatestN(LATEST),
+            Held(held),
+            keep.BestN(get_metric_fn=score_of, n=BEST, keep_checkpoints_without_metrics=False),
+            keep.EveryNSteps(max(1, total // SPREAD), exact_interval=False),
+        ]
+    )
+
+
+@contextmanager
+def errors_of_writing(folder: Path) -> Iterator[None]:
+    """Orbax hides the reason of a failed write in a chain of its own errors."""
+    try:
+        yield
+    except Exception as error:
+        code = re.search(r"os_error_code='(\d+)'", str(error)) or re.search(r"\[Errno (\d+)\]", str(error))
+        reason = os.strerror(int(code[1])) if code else first_line(error)
+        raise UserError(f"{folder}: cannot write a checkpoint ({reason}); those before it are intact") from None
+
+
+def restore_alone(folder: Path, like: Any) -> Any:
+    """A checkpoint of the time when a run had one only (schema 2)."""
+    wanted = {name: np.empty(leaf.shape, leaf.dtype) for name, leaf in by_name(like).items()}
+    try:
+        with ocp.StandardCheckpointer() as checkpointer:
+            arrays = checkpointer.restore(folder.absolute(), wanted)
+    except Exception as error:
+        raise UserError(f"{folder}: damaged ({first_line(error)[:200]})") from None
+    return jax.tree.unflatten(jax.tree.structure(like), [arrays[name] for name in wanted])
 
 
 def by_name(tree: Any) -> dict[str, Any]:
@@ -15,19 +196,9 @@ def by_name(tree: Any) -> dict[str, Any]:
     return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
 
 
-def save(folder: Path, tree: Any) -> None:
-    with ocp.StandardCheckpointer() as checkpointer:
-        checkpointer.save(
-            folder.absolute(), {name: np.asarray(leaf) for name, leaf in by_name(tree).items()}, force=True
-        )
-
-
-def restore(folder: Path, like: Any) -> Any:
-    """The tree saved in ``folder``, with the structure, shapes and types of ``like`` (its arrays may be abstract)."""
-    wanted = {name: np.empty(leaf.shape, leaf.dtype) for name, leaf in by_name(like).items()}
-    try:
-        with ocp.StandardCheckpointer() as checkpointer:
-            arrays = checkpointer.restore(folder.absolute(), wanted)
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{folder}: cannot be read as a checkpoint of this run ({first_line(error)})") from None
-    return jax.tree.unflatten(jax.tree.structure(like), [arrays[name] for name in wanted])
+def digest(arrays: dict[str, np.ndarray]) -> str:
+    found = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        found.update(f"{name} {array.dtype} {array.shape}".encode())
+        found.update(np.ascontiguousarray(array).data)
+    return found.hexdigest()

@@ -1,7 +1,7 @@
 """Evaluation: all episodes of all seeds in one batch, with controlled sampling (EDP, section 4.4 and its appendix)."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -73,6 +73,10 @@ def act(
     return jax.vmap(one_seed)(policies, critics, memories, obs, rewards, steps, keys)
 
 
+class StoppedError(Exception):
+    """Somebody asked to stop."""
+
+
 class Episodes(NamedTuple):
     """One row a seed, one column an episode."""
 
@@ -102,17 +106,20 @@ class Pool:
         return self.make()
 
 
-def roll_out(choose: Choose, pools: list[Pool], episodes: int, first_seed: int) -> Episodes:
+def roll_out(
+    choose: Choose, pools: list[Pool], episodes: int, first_seed: int, without: Set[int] = frozenset()
+) -> Episodes:
     """``episodes`` episodes for each pool, as many at a time as it has environments.
 
     ``choose`` serves all of them at once, given the rewards of the actions before; column ``j`` starts from the same
     state for every seed, and is always at the same place in the batch. An environment that raises, or gives NaN, costs
-    its episode.
+    its episode. Rows in ``without`` are left out.
     """
     shape = (len(pools), episodes)
     obs, rewards, steps = np.zeros((*shape, *pools[0].space)), np.zeros(shape), np.zeros(shape, int)
     returns, failures = np.zeros(shape), {}
-    waiting = [deque(range(episodes)) for _ in pools]
+    returns[list(without)] = np.nan
+    waiting = [deque(() if row in without else range(episodes)) for row in range(len(pools))]
     running: dict[tuple[int, int], gymnasium.Env] = {}
 
     def finish(place: tuple[int, int], failure: str = "") -> None:
@@ -160,7 +167,16 @@ def roll_out(choose: Choose, pools: list[Pool], episodes: int, first_seed: int) 
 
 
 def evaluate(
-    policies: Any, critics: Any, pools: list[Pool], *, episodes: int, actions: int, seed: int, way: Way = PLAIN_WAY
+    policies: Any,
+    critics: Any,
+    pools: list[Pool],
+    *,
+    episodes: int,
+    actions: int,
+    seed: int,
+    way: Way = PLAIN_WAY,
+    without: Set[int] = frozenset(),
+    stopping: Callable[[], bool] = lambda: False,
 ) -> Episodes:
     """Roll out every seed's policy. The same seed gives the same starts and the same draws."""
     place = lambda row, column: jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), row), column)  # noqa: E731
@@ -169,8 +185,10 @@ def evaluate(
 
     def choose(obs: np.ndarray, rewards: np.ndarray, steps: np.ndarray) -> np.ndarray:
         nonlocal memories
+        if stopping():
+            raise StoppedError
         inputs = obs.astype(np.float32), rewards.astype(np.float32), steps.astype(np.int32)
         memories, chosen = act(policies, critics, memories, *inputs, keys, way, actions)
         return np.asarray(chosen)
 
-    return roll_out(choose, pools, episodes, first_seed=seed)
+    return roll_out(choose, pools, episodes, first_seed=seed, without=without)

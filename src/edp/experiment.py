@@ -1,126 +1,28 @@
 """A training run from its options to its end, as a stream of events that the caller shows as it likes."""
 
+import hashlib
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edp import checkpoint, train
-from edp.algorithms import ALGORITHMS, Algorithm
+from edp import train
 from edp.algorithms.actor_critic import ActorCritic
-from edp.data import d4rl, episodes, tasks
-from edp.data.make import make_env
-from edp.diffusion import Sampler
-from edp.errors import UserError, unknown
-from edp.evaluate import Episodes, Pool, Way, evaluate
-from edp.options import check, option
-from edp.policies import POLICIES, DiffusionConfig, PolicyConfig, TransformerConfig
-from edp.policies.base import PLAIN, Control
+from edp.checkpoint import Checkpoint, Checkpoints, restore_alone
+from edp.data import d4rl, episodes
+from edp.errors import UserError, first_line
+from edp.evaluate import StoppedError
+from edp.evaluator import Evaluation, Evaluator, dims_of, without_nan
+from edp.metrics import known_mean
+from edp.policies import TransformerConfig
 from edp.run import Run
+from edp.spec import Spec
 from edp.types import Sequences, Transitions
-
-ACTING = ("online", "average")
-
-
-@dataclass(frozen=True)
-class TrainOptions:
-    steps: int = option(100_000, "training steps", low=1)
-    batch_size: int = option(256, "transitions in a batch", low=1)
-    seeds: int = option(1, "how many seeds to train, all in one program", low=1, high=10_000)
-    seed: int = option(0, "the first of the seeds", low=0, high=2**31 - 10_001)
-    epoch_steps: int = option(1000, "steps in one compiled epoch; metrics are means over it", low=1)
-    eval_every: int = option(10_000, "steps between evaluations", low=1)
-
-
-@dataclass(frozen=True)
-class DataOptions:
-    rewards: str = option("raw", f"how rewards are transformed: {', '.join(episodes.REWARDS)}")
-    best: float = option(1.0, "train on this share of the episodes, those with the highest returns", low=1e-9, high=1.0)
-
-    def __post_init__(self):
-        if self.rewards not in episodes.REWARDS:
-            raise unknown("choice of --rewards", self.rewards, episodes.REWARDS)
-
-
-@dataclass(frozen=True)
-class EvalOptions:
-    episodes: int = option(10, "episodes of each seed in an evaluation", low=1, high=10_000)
-    eas: int = option(10, "energy-based action selection: actions to choose from (1: off)", low=1)
-    eas_temperature: float = option(1.0, "of that choice: exp(Q / temperature); 0 takes the best", low=0.0)
-    eas_spread: float = option(0.0, "std of noise around the actions to choose from", low=0.0)
-    policy_scale: float = option(1.0, "factor of the network's output: sharper samples above 1", low=1e-6)
-    initial_noise: float = option(1.0, "factor of the noise that samples start from: 0 leaves no chance", low=0.0)
-    env_seed: int = option(0, "the seed of the first episode's start", low=0, high=2**31 - 10_001)
-    act_with: str = option("average", "which parameters act: online, or their slow average (targets)")
-    act_sampler: str = option("", "sampler of a diffusion policy when it acts (default: as in training)")
-    act_calls: int = option(0, "network calls when it acts (0: as in training, or 15 of another sampler)", low=0)
-    parallel: int = option(0, "environments of each seed at a time (0: one for each episode)", low=0)
-
-    @property
-    def way(self) -> Way:
-        return Way(Control(self.policy_scale, self.initial_noise), self.eas_temperature, self.eas_spread)
-
-
-@dataclass(frozen=True)
-class Spec:
-    """Everything that decides what a run computes."""
-
-    task: tasks.Task
-    algorithm: Algorithm
-    policy: PolicyConfig
-    data: DataOptions
-    training: TrainOptions
-    evaluation: EvalOptions
-
-    def check(self) -> "Spec":
-        """Refuse parts that do not go together; gives the spec back."""
-        self.algorithm.check(self.policy)
-        jax.eval_shape(lambda key: self.policy.build(1, 1, key), jax.random.key(0))
-        check_acting(self, self.evaluation)
-        if self.policy.reads_histories and self.data.rewards != "raw":
-            raise UserError("dt counts down the environment's own rewards as it acts: use --rewards raw")
-        return self
-
-    def to_json(self) -> dict[str, Any]:
-        names = {type(self.algorithm): ALGORITHMS, type(self.policy): POLICIES}
-        named = {cls: name for table in names.values() for name, cls in table.items()}
-        return {
-            "task": self.task.name,
-            "algorithm": {"name": named[type(self.algorithm)], **asdict(self.algorithm)},  # pyright: ignore
-            "policy": {"name": named[type(self.policy)], **asdict(self.policy)},  # pyright: ignore
-            "data": asdict(self.data),
-            "training": asdict(self.training),
-            "evaluation": asdict(self.evaluation),
-        }
-
-    @classmethod
-    def from_json(cls, config: dict[str, Any], where: Path) -> "Spec":
-        try:
-            return cls(
-                tasks.get(config["task"]),
-                from_named(ALGORITHMS, "algorithm", config["algorithm"]),
-                from_named(POLICIES, "policy", config["policy"]),
-                check(DataOptions(**config["data"])),
-                check(TrainOptions(**config["training"])),
-                check(EvalOptions(**config["evaluation"])),
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise UserError(f"{where}: not a config of this version ({error})") from None
-
-
-def from_named(table: dict[str, Any], kind: str, options: dict[str, Any]) -> Any:
-    """The dataclass that ``options["name"]`` names, with the other entries as its fields."""
-    options = {key: tuple(value) if isinstance(value, list) else value for key, value in options.items()}
-    name = options.pop("name")
-    if name not in table:
-        raise unknown(kind, name, table)
-    return check(table[name](**options))
 
 
 class Compiled(NamedTuple):
@@ -130,14 +32,17 @@ class Compiled(NamedTuple):
 class Epoch(NamedTuple):
     step: int
     steps_per_second: float
-    metrics: dict[str, list[float]]  # one value a seed
+    metrics: dict[str, list[float]]  # one value a seed; NaN of a seed that has failed
 
 
-class Evaluation(NamedTuple):
+class SeedFailed(NamedTuple):
+    seed: int
+    why: str
+
+
+class Resumed(NamedTuple):
     step: int
-    scores: np.ndarray  # (seeds, episodes), normalised; NaN where an episode failed
-    seconds: float
-    failures: list[str]  # and why
+    damaged: list[str]  # checkpoints that could not be used, and why
 
 
 def init(spec: Spec, obs_dim: int, act_dim: int, key) -> Any:
@@ -174,126 +79,164 @@ class Experiment:
             )
         self.keys = train.seed_keys(range(options.seed, options.seed + options.seeds))
         self.data = train.on_devices(device_data(spec, dataset), train.seed_sharding(options.seeds))
-        self.states = train.init_states(partial(init, spec, *self.dims), train.epoch_keys(self.keys, 0))
+        self.states = train.init_states(partial(init, spec, *self.dims), train.initial_keys(self.keys))
+        self.step = 0
+        self.failed: dict[int, str] = {}  # seeds that have become NaN, and how
+        self.held: set[int] = set()  # the steps of the last checkpoints before that
+        self.programs: dict[int, Any] = {}
 
-    def run(self, folder: Run) -> Iterator[Compiled | Epoch | Evaluation]:
-        """Train and evaluate; a checkpoint is written at the end."""
-        options, step, compiled = self.spec.training, 0, None
-        for number in range(1, -(-options.steps // options.epoch_steps) + 1):
-            length = min(options.epoch_steps, options.steps - step)
-            arguments = (self.spec.algorithm.update, self.states, self.data, train.epoch_keys(self.keys, number))
-            if compiled is None or length != options.epoch_steps:
-                start = time.perf_counter()
-                compiled = train.epoch.lower(*arguments, steps=length, batch_size=options.batch_size).compile()
-                yield Compiled(time.perf_counter() - start)
+    def resume(self, folder: Run) -> Resumed:
+        """Go back to the last good checkpoint, and to the logs as they were then."""
+        checkpoints = Checkpoints(folder.checkpoints, self.spec.training.steps)
+        found, damaged = latest(folder, checkpoints, self.states, remove_damaged=True)
+        checkpoints.close()
+        if found:
+            self.states = jax.device_put(found.tree, train.seed_sharding(self.spec.training.seeds))
+            self.step, self.failed, self.held = found.step, found.failed, set(found.about.get("held", ()))
+        if self.step > self.spec.training.steps:
+            raise UserError(f"{folder.folder}: has {self.step:,} steps already")
+        folder.rewind(self.step)
+        return Resumed(self.step, damaged)
+
+    def run(
+        self, folder: Run, stopping: Callable[[], bool] = lambda: False
+    ) -> Iterator[Compiled | Epoch | Evaluation | SeedFailed]:
+        """Train and evaluate until the end, or until ``stopping()``: then StoppedError, with everything saved."""
+        options = self.spec.training
+        checkpoints = Checkpoints(folder.checkpoints, options.steps, self.held)
+        scores = {
+            row["step"]: row["scores"] for row in folder.evaluations() if row.get("kind", "training") == "training"
+        }
+        known_failed = set(self.failed)
+        try:
+            folder.set_status("running", self.step, failed_seeds=self.failed)
+            while True:
+                before = (self.step - 1) // options.epoch_steps * options.epoch_steps
+                due = self.step == options.steps or passed(options.eval_every, before, self.step)
+                if due and self.step not in scores and self.step > 0:
+                    event = self.evaluator(self.states, self.step, folder, failed=self.failed, stopping=stopping)
+                    scores[self.step] = event.scores
+                    yield event
+                due = due or passed(options.checkpoint_every, before, self.step)
+                if due and self.step not in checkpoints.steps() and self.step > 0:
+                    self.save(checkpoints, scores.get(self.step))
+                if self.step == options.steps:
+                    break
+                if stopping():
+                    raise StoppedError
+                yield from self.advance(folder)
+                if not self.failed.keys() <= known_failed:
+                    known_failed = set(self.failed)
+                    self.held |= set(checkpoints.steps()[-1:])  # the last good one of a seed that failed
+            checkpoints.finish()
+            folder.set_status("finished", self.step, failed_seeds=self.failed)
+        except StoppedError:
+            if self.step not in checkpoints.steps() and self.step > 0:
+                self.save(checkpoints)
+            checkpoints.finish()
+            folder.set_status("stopped", self.step, failed_seeds=self.failed)
+            raise
+        except Exception as error:
+            with suppress(UserError, OSError):  # a full disk may have been the reason
+                folder.set_status("failed", self.step, first_line(error), self.failed)
+            raise
+        finally:
+            with suppress(UserError):
+                checkpoints.finish()
+            checkpoints.close()
+
+    def advance(self, folder: Run) -> Iterator[Compiled | Epoch | SeedFailed]:
+        """One epoch, or what is left of it."""
+        options = self.spec.training
+        number, first = divmod(self.step, options.epoch_steps)
+        length = min(options.epoch_steps - first, options.steps - self.step)
+        keys = train.epoch_keys(self.keys, number + 1, options.epoch_steps)[:, first : first + length]
+        arguments = self.states, self.data, keys
+        if length not in self.programs:
             start = time.perf_counter()
-            self.states, metrics = compiled(*arguments[1:])
-            metrics = {name: np.asarray(value).tolist() for name, value in metrics.items()}
-            step += length
-            event = Epoch(step, length / (time.perf_counter() - start), metrics)
-            check_finite(event)
-            folder.log_metrics(event._asdict())
-            yield event
-            if step == options.steps or step // options.eval_every > (step - length) // options.eval_every:
-                yield self.evaluator(self.states, step, folder)
-        checkpoint.save(folder.checkpoint, self.states)
-
-
-def check_finite(epoch: Epoch) -> None:
-    for name, values in epoch.metrics.items():
-        for seed, value in enumerate(values):
-            if not np.isfinite(value):
-                raise UserError(
-                    f"{name} became {value} before step {epoch.step} (seed number {seed}): try a smaller --lr"
-                )
-
-
-def check_acting(spec: Spec, options: EvalOptions) -> Sampler | None:
-    """Refuse a way of acting that policy or algorithm do not allow; gives the sampler, if another one is to act."""
-    if options.act_with not in ACTING:
-        raise unknown("choice of --act-with", options.act_with, ACTING)
-    if options.eas > 1 and not spec.algorithm.values_actions:
-        raise UserError("--eas chooses among actions by their values, and this algorithm has none: use --eas 1")
-    if options.eas > 1 and spec.policy.deterministic and not options.eas_spread:
-        raise UserError("--eas chooses among several actions, and this policy has one: use --eas 1, or --eas-spread")
-    if spec.policy.deterministic and options.way.control != PLAIN:
-        raise UserError("--policy-scale and --initial-noise are for policies that sample, and this one does not")
-    if options.eas_spread and options.eas == 1:
-        raise UserError("--eas-spread spreads the actions that --eas chooses from: use --eas 2 or more")
-    if not options.act_sampler and not options.act_calls:
-        return None
-    if not isinstance(spec.policy, DiffusionConfig):
-        raise UserError("--act-sampler and --act-calls are for diffusion policies only")
-    return spec.policy.sampled(options.act_sampler, options.act_calls)
-
-
-class Evaluator:
-    """Evaluates training states on the task; environments are made once."""
-
-    def __init__(self, spec: Spec, evaluation: EvalOptions | None = None):
-        self.spec, self.options = spec, evaluation or spec.evaluation
-        self.sampler = check_acting(spec, self.options)
-        size = min(self.options.parallel or self.options.episodes, self.options.episodes)
-        self.pools = [Pool(partial(make_env, spec.task.env), size) for _ in range(spec.training.seeds)]
+            lowered = train.epoch.lower(self.spec.algorithm.update, *arguments, batch_size=options.batch_size)
+            self.programs[length] = lowered.compile()
+            yield Compiled(time.perf_counter() - start)
+        start = time.perf_counter()
+        self.states, metrics, faults = self.programs[length](*arguments)
+        metrics = {name: np.asarray(value).tolist() for name, value in metrics.items()}
+        speed = length / (time.perf_counter() - start)
+        yield from self.find_failures(faults, length)
+        self.step += length
+        for row, seed in enumerate(self.seeds):
+            if seed in self.failed:
+                for values in metrics.values():
+                    values[row] = float("nan")
+        folder.log_metrics({"step": self.step, "metrics": {k: without_nan(v) for k, v in metrics.items()}})
+        folder.log_time({"step": self.step, "steps_per_second": round(speed, 2)})
+        yield Epoch(self.step, speed, metrics)
+        if len(self.failed) == options.seeds:
+            seed, why = next(iter(self.failed.items()))
+            raise TrainingError(f"seed {seed}: {why}" + " (and all others)" * (options.seeds > 1))
 
     @property
-    def dims(self) -> tuple[int, int]:
-        """The sizes of the environment's observations and actions."""
-        env = self.pools[0].free[0]
-        return env.observation_space.shape[0], env.action_space.shape[0]  # pyright: ignore
+    def seeds(self) -> range:
+        return range(self.spec.training.seed, self.spec.training.seed + self.spec.training.seeds)
 
-    def actors(self, states: Any) -> tuple[Any, Any]:
-        """The policies and critics that act, stacked over seeds."""
-        average = self.options.act_with == "average"
-        learners = states.policy, states.critic
-        policies, critics = (part and (part.target if average else part.model) for part in learners)
-        return policies.with_sampler(self.sampler) if self.sampler else policies, critics
+    def find_failures(self, faults: dict[str, jax.Array], length: int) -> Iterator[SeedFailed]:
+        """Seeds in which something is no longer a number. Losses are seen at once, parameters at the epoch's end."""
+        at = {name: np.asarray(value) for name, value in faults.items()}
+        for row, seed in enumerate(self.seeds):
+            name = min(at, key=lambda name: at[name][row])
+            if at[name][row] < length and seed not in self.failed:
+                self.failed[seed] = f"{name} became NaN or Inf at step {self.step + int(at[name][row]) + 1:,}"
+                yield SeedFailed(seed, self.failed[seed])
 
-    def roll_out(self, states: Any) -> Episodes:
-        options = self.options
-        return evaluate(
-            *self.actors(states),
-            self.pools,
-            episodes=options.episodes,
-            actions=options.eas,
-            seed=options.env_seed,
-            way=options.way,
-        )
-
-    def __call__(self, states: Any, step: int, folder: Run, kind: str = "training") -> Evaluation:
-        start = time.perf_counter()
-        rolled = self.roll_out(states)
-        seconds, training, first = time.perf_counter() - start, self.spec.training, self.options.env_seed
-        scores = self.spec.task.score(rolled.returns)
-        failures = {f"seed {training.seed + i}, episode {j}": why for (i, j), why in rolled.failures.items()}
-        folder.log_evaluation(
-            {
-                "kind": kind,
-                "step": step,
-                "seeds": list(range(training.seed, training.seed + training.seeds)),
-                "env_seeds": list(range(first, first + self.options.episodes)),
-                "scores": without_nan(scores),
-                "returns": without_nan(rolled.returns),
-                "lengths": rolled.lengths.tolist(),
-                "failures": failures,
-                "seconds": seconds,
-                "options": asdict(self.options),
-            }
-        )
-        return Evaluation(step, scores, seconds, [f"{place}: {why}" for place, why in failures.items()])
+    def save(self, checkpoints: Checkpoints, scores: Any = None) -> None:
+        score = None if scores is None else float(known_mean(scores))
+        score = None if score is None or np.isnan(score) else score
+        about = {"failed": {str(seed): why for seed, why in self.failed.items()}, "held": sorted(self.held)}
+        checkpoints.save(self.step, self.states, score, about)
 
 
-def without_nan(rows: np.ndarray) -> list[list[float | None]]:
-    """For JSON, which has no NaN."""
-    return [[None if np.isnan(value) else value for value in row] for row in rows.tolist()]
+class TrainingError(Exception):
+    """Every seed has become NaN."""
 
 
-def load(folder: Run) -> tuple[Spec, Any]:
-    """A run's spec and its final training states."""
+def passed(every: int, before: int, now: int) -> bool:
+    """Whether a multiple of ``every`` was reached between two steps."""
+    return now // every > before // every
+
+
+def fingerprint(dataset: d4rl.Dataset) -> str:
+    """Tells whether the data is still what it was."""
+    found = hashlib.sha256()
+    for column in (dataset.obs, dataset.action, dataset.reward, dataset.not_done):
+        found.update(np.ascontiguousarray(column).data)
+    return found.hexdigest()
+
+
+def latest(
+    folder: Run, checkpoints: Checkpoints, like: Any, *, remove_damaged: bool = False
+) -> tuple[Checkpoint | None, list[str]]:
+    """A run's last good checkpoint, and what is wrong with those after it."""
+    if folder.old_checkpoint.is_dir() and not checkpoints.steps():
+        step = max((row["step"] for row in folder.metrics()), default=0)
+        return Checkpoint(step, restore_alone(folder.old_checkpoint, like), {}), []
+    return checkpoints.latest(like, remove_damaged=remove_damaged)
+
+
+def load(folder: Run, step: int | str | None = None) -> tuple[Spec, Checkpoint]:
+    """A run's spec and its training states: the last ones, or those of a step, or of the "best" evaluation."""
     spec = Spec.from_json(folder.config, folder.folder / "config.json")
-    if not folder.checkpoint.exists():
-        raise UserError(f"{folder.folder}: no checkpoint in it yet")
-    dims = Evaluator(spec).dims
+    checkpoints = Checkpoints(folder.checkpoints)
     keys = train.seed_keys(range(spec.training.seeds))
-    like = jax.eval_shape(jax.vmap(partial(init, spec, *dims)), keys)
-    return spec, checkpoint.restore(folder.checkpoint, like)
+    like = jax.eval_shape(jax.vmap(partial(init, spec, *dims_of(spec.task))), keys)
+    try:
+        if step == "best" and (step := checkpoints.best()) is None:
+            raise UserError(f"{folder.folder}: no evaluated checkpoint in it yet")
+        if step is not None:
+            if not str(step).isdigit():
+                raise UserError(f"--checkpoint must be a step or best, not {step!r}")
+            return spec, checkpoints.load(int(step), like)
+        found, damaged = latest(folder, checkpoints, like)
+        if found is None:
+            raise UserError(damaged[0] if damaged else f"{folder.folder}: no checkpoint in it yet")
+        return spec, found
+    finally:
+        checkpoints.close()

@@ -4,6 +4,7 @@ Scores of runs are arrays (runs, tasks): a column is a task, and a row one seed 
 reinforcement learning at the edge of the statistical precipice", define the aggregates and their bootstrap.
 """
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,6 +17,13 @@ CONFIDENCE = 0.95
 FEW_SEEDS, FEW_EPISODES = 3, 10
 
 
+def known_mean(values: Any, axis: int | None = None) -> Any:
+    """The mean of what is not NaN; NaN where nothing is known."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.nanmean(np.asarray(values, float), axis=axis)
+
+
 class Curve(NamedTuple):
     """The evaluations of one run while it trained."""
 
@@ -26,18 +34,19 @@ class Curve(NamedTuple):
     @property
     def rat(self) -> np.ndarray:
         """Running average at training: each seed's mean of the last ten evaluations."""
-        return np.nanmean(self.scores[-LAST:], axis=0)
+        return known_mean(self.scores[-LAST:], axis=0)
 
     @property
     def oms(self) -> np.ndarray:
         """Online model selection: each seed's best evaluation."""
-        return np.nanmax(self.scores, axis=0)
+        known = np.where(np.isnan(self.scores), -np.inf, self.scores).max(axis=0)
+        return np.where(np.isinf(known), np.nan, known)
 
 
 def curve(rows: list[dict[str, Any]]) -> Curve:
     """The evaluations that training made (``edp eval`` adds others)."""
     rows = [row for row in rows if row.get("kind", "training") == "training"]
-    scores = [np.nanmean(np.array(row["scores"], float), axis=1) for row in rows]
+    scores = [known_mean(np.array(row["scores"], float), axis=1) for row in rows]
     return Curve(np.array([row["step"] for row in rows]), np.array(scores), len(rows[0]["scores"][0]))
 
 
@@ -55,8 +64,9 @@ class Interval(NamedTuple):
 def mean_interval(values: np.ndarray) -> Interval:
     """The mean over seeds and its 95 % confidence interval (Student's t); none for one seed."""
     values = np.asarray(values, float)
+    values = values[~np.isnan(values)]  # seeds that failed
     if len(values) < 2:
-        return Interval(float(values.mean()), np.nan, np.nan)
+        return Interval(float(known_mean(values)), np.nan, np.nan)
     half = stats.sem(values) * stats.t.ppf(0.5 + CONFIDENCE / 2, len(values) - 1)
     return Interval(float(values.mean()), float(values.mean() - half), float(values.mean() + half))
 

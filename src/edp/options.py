@@ -5,6 +5,8 @@ from typing import Any
 
 from edp.errors import UserError
 
+LARGEST = 2**31 - 1  # that devices count to
+
 
 def option(default: Any, help: str, low: float | None = None, high: float | None = None) -> Any:
     return field(default=default, metadata={"help": help, "low": low, "high": high})
@@ -16,11 +18,18 @@ def flag(name: str) -> str:
 
 
 def check(config: Any) -> Any:
-    """Refuse values outside their range; gives the config back."""
+    """Refuse values of the wrong kind or outside their range; gives the config back."""
     for entry in fields(config):
         value, low, high = getattr(config, entry.name), entry.metadata.get("low"), entry.metadata.get("high")
+        whole = entry.type in (int, tuple[int, ...])
+        if whole and high is None:
+            high = LARGEST
         for number in value if isinstance(value, tuple) else (value,):
+            if whole and type(number) is not int:
+                raise UserError(f"{flag(entry.name)} must be a whole number, not {number!r}")
             if (low is not None and not number >= low) or (high is not None and not number <= high):
-                limits = f"at least {low}" if high is None else f"from {low} to {high}"
+                limits = (
+                    f"at least {low}" if high in (None, LARGEST) and not number > LARGEST else f"from {low} to {high}"
+                )
                 raise UserError(f"{flag(entry.name)} must be {limits}, not {number}")
     return config

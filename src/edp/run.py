@@ -1,17 +1,29 @@
-"""The run directory: a resolved config, metrics and evaluations line by line, and a checkpoint."""
+"""The run directory: what people keep. It opens after a crash at any instant.
 
+``config.json`` and ``status.json`` are written whole or not at all, ``metrics.jsonl``, ``evaluations.jsonl`` and
+``times.jsonl`` line by line, and ``checkpoints/`` by Orbax. Whatever depends on the clock is in ``times.jsonl`` and
+``status.json`` alone: a resumed run has the same metrics and evaluations as one that was never stopped, byte for byte.
+"""
+
+import fcntl
 import json
 import os
 import platform
+import subprocess
 import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from edp.errors import UserError
 
-SCHEMA = 2
+SCHEMA = 3
 PACKAGES = ("edp", "jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "gymnasium", "mujoco", "numpy")
+LOCK = ".lock"
+Row = dict[str, Any]
 
 
 class Run:
@@ -21,76 +33,218 @@ class Run:
         self.folder = folder
 
     @classmethod
-    def create(cls, folder: Path, config: dict[str, Any]) -> "Run":
+    def create(cls, folder: Path, config: Row) -> "Run":
         cls.check_free(folder)
-        try:
+        with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            about = {
-                "schema": SCHEMA,
-                "packages": {name: version(name) for name in PACKAGES},
-                "python": platform.python_version(),
-            }
-            write_json(folder / "config.json", about | config)
-        except OSError as error:
-            raise UserError(f"{folder}: cannot write here ({error.strerror})") from None
+            write_json(folder / "config.json", {"schema": SCHEMA, **about_here(), **config})
         return cls(folder)
 
     @staticmethod
     def check_free(folder: Path) -> None:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise UserError(f"{folder}: already there; choose another --out, or remove it")
+        """Nothing may be there, but for what a run leaves that ended before it began."""
+        if folder.exists() and not (folder.is_dir() and all(entry.name.startswith(".") for entry in folder.iterdir())):
+            again = f", or go on with it: edp train --resume {folder}" if (folder / "config.json").is_file() else ""
+            raise UserError(f"{folder}: already there; choose another --out{again}")
 
     @classmethod
     def open(cls, folder: Path) -> "Run":
         if not (folder / "config.json").is_file():
             raise UserError(f"{folder}: not a run directory (no config.json in it)")
         run = cls(folder)
-        if run.config.get("schema") != SCHEMA:
-            raise UserError(f"{folder}: written with schema {run.config.get('schema')}, this version reads {SCHEMA}")
+        _ = run.config
         return run
 
     @property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Row:
+        """As this version writes it, whichever version wrote it."""
+        where = self.folder / "config.json"
         try:
-            config = json.loads((self.folder / "config.json").read_text())
-        except (OSError, ValueError) as error:
-            raise UserError(f"{self.folder / 'config.json'}: damaged ({error})") from None
-        if not isinstance(config, dict):
-            raise UserError(f"{self.folder / 'config.json'}: damaged (not a JSON object)")
+            config = json.loads(where.read_text())
+        except (OSError, ValueError, RecursionError) as error:
+            raise UserError(f"{where}: damaged ({error})") from None
+        if not isinstance(config, dict) or not isinstance(config.get("schema"), int):
+            raise UserError(f"{where}: damaged (not the config of a run)")
+        if config["schema"] not in (*UPGRADES, SCHEMA):
+            raise UserError(f"{where}: written with schema {config['schema']}, this version reads up to {SCHEMA}")
+        try:
+            while config["schema"] != SCHEMA:
+                config = UPGRADES[config["schema"]](config)
+        except (KeyError, TypeError) as error:
+            raise UserError(f"{where}: damaged (no {error})") from None
         return config
+
+    def set_config(self, config: Row) -> None:
+        with writing(self.folder):
+            write_json(self.folder / "config.json", config)
 
     @property
     def title(self) -> str:
         """The task, and whether the data was a look-alike of its file."""
         config = self.config
-        return config["task"] + (" (regenerated data)" if config.get("regenerated") else "")
+        return str(config.get("task")) + (" (regenerated data)" if config.get("regenerated") else "")
 
     @property
-    def checkpoint(self) -> Path:
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+    @property
+    def old_checkpoint(self) -> Path:
+        """Where schema 2 had its only one."""
         return self.folder / "checkpoint"
 
-    def log_metrics(self, row: dict[str, Any]) -> None:
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Nobody else may train in this directory meanwhile. The claim ends with the process, however that ends."""
+        with writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file = open(self.folder / LOCK, "w")  # noqa: SIM115
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(f"{self.folder}: another process is training in it") from None
+            for left in self.folder.glob(".*.json*.tmp"):  # by a crash
+                left.unlink()
+            yield
+
+    @property
+    def is_claimed(self) -> bool:
+        try:
+            with open(self.folder / LOCK) as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    @property
+    def status(self) -> Row:
+        """The state of the run (running, finished, stopped, failed, killed), the steps done, and what went wrong."""
+        try:
+            status = json.loads((self.folder / "status.json").read_text())
+            status = status if isinstance(status, dict) else {}
+        except (OSError, ValueError, RecursionError):
+            status = {}
+        step = max((row["step"] for row in self.metrics()), default=0)
+        schema_2 = {"state": "finished"} if self.old_checkpoint.is_dir() else {}  # it was written at the end
+        status = {"state": "running", "reason": "", "failed_seeds": {}} | schema_2 | status | {"step": step}
+        if self.is_claimed:
+            return status | {"state": "running"}
+        return status | ({"state": "killed"} if status["state"] == "running" else {})
+
+    def set_status(self, state: str, step: int, reason: str = "", failed_seeds: dict[int, str] | None = None) -> None:
+        status = {"state": state, "step": step, "reason": reason, "failed_seeds": failed_seeds or {}}
+        with writing(self.folder):
+            write_json(self.folder / "status.json", status | {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z")})
+
+    def log_metrics(self, row: Row) -> None:
         self._append("metrics.jsonl", row)
 
-    def log_evaluation(self, row: dict[str, Any]) -> None:
+    def log_evaluation(self, row: Row) -> None:
         self._append("evaluations.jsonl", row)
 
-    def evaluations(self) -> list[dict[str, Any]]:
-        path = self.folder / "evaluations.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    def log_time(self, row: Row) -> None:
+        self._append("times.jsonl", row)
 
-    def _append(self, name: str, row: dict[str, Any]) -> None:
+    def metrics(self) -> list[Row]:
+        return self._rows("metrics.jsonl")
+
+    def evaluations(self) -> list[Row]:
+        return self._rows("evaluations.jsonl")
+
+    def times(self) -> list[Row]:
+        return self._rows("times.jsonl")
+
+    def rewind(self, step: int) -> None:
+        """Forget what training wrote after this step, and lines that a crash left unfinished."""
+        for name in ("metrics.jsonl", "evaluations.jsonl", "times.jsonl"):
+            path = self.folder / name
+            if path.exists():
+                kept = lambda row: row["step"] <= step or row.get("kind", "training") != "training"  # noqa: E731
+                with writing(path):
+                    write_whole(path, "".join(line(row) for row in self._rows(name) if kept(row)))
+
+    def _append(self, name: str, row: Row) -> None:
+        path = self.folder / name
+        with writing(path), open(path, "ab", buffering=0) as file:
+            text = line(row).encode()
+            if file.write(text) != len(text):
+                raise OSError(None, "the disk is full")
+
+    def _rows(self, name: str) -> list[Row]:
+        """The rows of a file, but for lines that a crash left unfinished."""
+        path, rows = self.folder / name, []
         try:
-            with open(self.folder / name, "a") as file:
-                file.write(json.dumps(row) + "\n")
+            lines = path.read_text(errors="replace").splitlines() if path.exists() else []
         except OSError as error:
-            raise UserError(f"{self.folder / name}: cannot write ({error.strerror})") from None
+            raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+        for text in lines:
+            try:
+                row = json.loads(text)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(row, dict) and isinstance(row.get("step"), int):
+                rows.append(row)
+        return rows
+
+
+def about_here() -> Row:
+    """What a run's numbers may depend on, beside its options."""
+    return {
+        "packages": {name: version(name) for name in PACKAGES},
+        "python": platform.python_version(),
+        "commit": commit(),
+    }
+
+
+def commit() -> str | None:
+    """The commit of the source, if it is a checkout; marked where files have been changed since."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def from_schema_2(config: Row) -> Row:
+    """Schema 2 had one checkpoint, at the end; its steps between checkpoints stand for that."""
+    training = config["training"] | {"checkpoint_every": config["training"]["steps"]}
+    return config | {"schema": 3, "training": training, "commit": None, "data_sha256": None}
+
+
+UPGRADES: dict[int, Callable[[Row], Row]] = {2: from_schema_2}
+
+
+def line(row: Row) -> str:
+    return json.dumps(row) + "\n"
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Errors of writing as one line."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{path}: cannot write here ({error.strerror or error})") from None
 
 
 def write_json(path: Path, content: Any) -> None:
+    write_whole(path, json.dumps(content, indent=2) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
     """Write the file whole or not at all."""
-    text = json.dumps(content, indent=2) + "\n"
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        file.write(text)
-    os.chmod(file.name, 0o644)
-    os.replace(file.name, path)
+    with tempfile.NamedTemporaryFile(
+        "w", dir=path.parent, prefix=f".{path.name}.", suffix=".tmp", delete=False
+    ) as file:
+        try:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+            os.chmod(file.name, 0o644)
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise

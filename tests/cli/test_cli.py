@@ -7,32 +7,18 @@ import shutil
 import subprocess
 import sys
 
-import h5py
 import imageio.v3
 import numpy as np
 import pytest
 
 from edp import video
 from edp.cli import main
-from edp.cli.ablate import ABLATIONS
+from edp.cli.ablate import ACTING
 from edp.data.behaviours import BUILT_IN
 from edp.errors import UserError
 
 LENGTH = ["--steps", "30", "--epoch-steps", "10", "--eval-every", "20", "--episodes", "2"]
 TINY = [*LENGTH, "--policy-target-after", "0", "--calls", "3", "--eas", "2"]
-
-
-@pytest.fixture(scope="module")
-def hopper_file(tmp_path_factory):
-    rng, n = np.random.default_rng(0), 200
-    path = tmp_path_factory.mktemp("data") / "tiny.hdf5"
-    with h5py.File(path, "w") as file:
-        file["observations"] = rng.standard_normal((n, 11)).astype(np.float32)
-        file["next_observations"] = rng.standard_normal((n, 11)).astype(np.float32)
-        file["actions"] = rng.uniform(-1, 1, (n, 3)).astype(np.float32)
-        file["rewards"], file["terminals"] = rng.standard_normal(n), rng.random(n) < 0.02
-        file["timeouts"] = np.zeros(n, bool)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -65,15 +51,6 @@ def actor_for(folder, obs, act):
     return folder / "other.npz"
 
 
-def fails(capsys, *argv):
-    """The one line that a wrong command prints."""
-    assert main([str(word) for word in argv]) == 2
-    captured = capsys.readouterr()
-    lines = captured.err.splitlines()
-    assert len(lines) == 1, captured.err
-    return lines[0]
-
-
 def test_a_run_directory_holds_config_metrics_evaluations_and_checkpoint(run_folder, hopper_file):
     config = json.loads((run_folder / "config.json").read_text())
     assert config["task"] == "hopper-medium-v2"
@@ -99,15 +76,15 @@ def test_eval_gives_the_score_of_the_last_evaluation_again(run_folder, capsys):
     assert after["options"] == before["options"]
 
 
-def test_ablate_writes_scores_and_a_picture_for_every_value(run_folder, capsys, monkeypatch):
+def test_ablate_writes_scores_and_a_picture_for_every_value(run_folder, fails, monkeypatch):
     monkeypatch.setattr(
-        "edp.cli.ablate.ABLATIONS",
-        {name: entry._replace(values=entry.values[:2]) for name, entry in ABLATIONS.items()},
+        "edp.cli.ablate.ACTING",
+        {name: entry._replace(values=entry.values[:2]) for name, entry in ACTING.items()},
     )
-    assert "did you mean 'noise'" in fails(capsys, "ablate", "nois", run_folder)
-    assert "varies that option itself" in fails(capsys, "ablate", "noise", run_folder, "--initial-noise", "0.5")
+    assert "did you mean 'noise'" in fails("ablate", "nois", run_folder)
+    assert "varies that option itself" in fails("ablate", "noise", run_folder, "--initial-noise", "0.5")
     trained = [row for row in evaluations(run_folder) if row["kind"] == "training"]
-    for name, entry in ABLATIONS.items():
+    for name, entry in ACTING.items():
         assert main(["ablate", name, str(run_folder), "--episodes", "1"]) == 0
         result = json.loads((run_folder / "ablations" / f"{name}.json").read_text())
         assert result["values"] == list(entry.values[:2])
@@ -121,7 +98,7 @@ def evaluations(folder):
     return [json.loads(line) for line in (folder / "evaluations.jsonl").read_text().splitlines()]
 
 
-def test_compare_shows_methods_and_their_chances(run_folder, capsys, tmp_path):
+def test_compare_shows_methods_and_their_chances(run_folder, capsys, tmp_path, fails):
     other = tmp_path / "other"
     shutil.copytree(run_folder, other)
     config = json.loads((other / "config.json").read_text())
@@ -132,7 +109,7 @@ def test_compare_shows_methods_and_their_chances(run_folder, capsys, tmp_path):
     for text in ("td3bc + diffusion", "iql + diffusion", "50% [", "caution: 2 seeds: too few", "caution: 2 episodes"):
         assert text in shown
     (other / "evaluations.jsonl").unlink()
-    assert "no evaluations in it yet" in fails(capsys, "compare", run_folder, other)
+    assert "no evaluations in it yet" in fails("compare", run_folder, other)
 
 
 def can_render():
@@ -143,14 +120,14 @@ def can_render():
     return True
 
 
-def test_eval_films_an_episode_or_says_why_not(run_folder, tmp_path, capsys, monkeypatch):
+def test_eval_films_an_episode_or_says_why_not(run_folder, tmp_path, capsys, monkeypatch, fails):
     """Which of the two depends on the machine's OpenGL; both are checked where there is one."""
-    assert "a video is .gif or .mp4" in fails(capsys, "eval", run_folder, "--video", tmp_path / "a.avi")
+    assert "a video is .gif or .mp4" in fails("eval", run_folder, "--video", tmp_path / "a.avi")
     film = tmp_path / "a.gif"
     monkeypatch.setenv("MUJOCO_GL", os.environ.get("MUJOCO_GL", ""))  # what is set on the way is undone
     words = ["eval", str(run_folder), "--video", str(film), "--episodes", "2"]
     if not can_render():
-        assert "install EGL or OSMesa" in fails(capsys, *words)
+        assert "install EGL or OSMesa" in fails(*words)
         assert not film.exists()
         return
     assert main(words) == 0
@@ -197,81 +174,75 @@ def test_quiet_prints_the_result_only(hopper_file, tmp_path, capsys):
     assert "compiled" not in out
 
 
-def test_wrong_names_get_the_nearest_one(capsys, hopper_file):
-    assert "did you mean 'train'" in fails(capsys, "trian")
-    assert "did you mean 'hopper-medium-v2'" in fails(capsys, "train", "hopper-medum-v2")
-    assert "did you mean 'td3bc'" in fails(capsys, "train", "hopper-medium-v2", "--algo", "td3bs")
-    assert "did you mean 'diffusion'" in fails(capsys, "train", "hopper-medium-v2", "--policy", "difusion")
-    assert "did you mean '--steps'" in fails(capsys, "train", "hopper-medium-v2", "--stps", "3")
-    assert "did you mean 'cosine'" in fails(
-        capsys, "train", "hopper-medium-v2", "--data", hopper_file, "--schedule", "cosin"
-    )
-    assert "did you mean 'data make'" in fails(capsys, "data", "mak")
-    assert "did you mean 'average'" in fails(
-        capsys, "train", "hopper-medium-v2", "--data", hopper_file, "--act-with", "averge"
-    )
+def test_wrong_names_get_the_nearest_one(capsys, hopper_file, fails):
+    assert "did you mean 'train'" in fails("trian")
+    assert "did you mean 'hopper-medium-v2'" in fails("train", "hopper-medum-v2")
+    assert "did you mean 'td3bc'" in fails("train", "hopper-medium-v2", "--algo", "td3bs")
+    assert "did you mean 'diffusion'" in fails("train", "hopper-medium-v2", "--policy", "difusion")
+    assert "did you mean '--steps'" in fails("train", "hopper-medium-v2", "--stps", "3")
+    assert "did you mean 'cosine'" in fails("train", "hopper-medium-v2", "--data", hopper_file, "--schedule", "cosin")
+    assert "did you mean 'data make'" in fails("data", "mak")
+    assert "did you mean 'average'" in fails("train", "hopper-medium-v2", "--data", hopper_file, "--act-with", "averge")
 
 
-def test_wrong_values_say_what_is_wrong(capsys, hopper_file, tmp_path):
-    assert "--steps must be at least 1, not 0" in fails(capsys, "train", "hopper-medium-v2", "--steps", "0")
-    assert "--discount must be from 0.0 to 1.0, not 1.5" in fails(
-        capsys, "train", "hopper-medium-v2", "--discount", "1.5"
-    )
-    assert "--lr must be at least 0.0, not nan" in fails(capsys, "train", "hopper-medium-v2", "--lr", "nan")
-    assert "invalid int value: 'many'" in fails(capsys, "train", "hopper-medium-v2", "--steps", "many")
-    assert "required: TASK" in fails(capsys, "train")
+def test_wrong_values_say_what_is_wrong(capsys, hopper_file, tmp_path, fails):
+    assert "--steps must be at least 1, not 0" in fails("train", "hopper-medium-v2", "--steps", "0")
+    assert "--discount must be from 0.0 to 1.0, not 1.5" in fails("train", "hopper-medium-v2", "--discount", "1.5")
+    assert "--lr must be at least 0.0, not nan" in fails("train", "hopper-medium-v2", "--lr", "nan")
+    assert "invalid int value: 'many'" in fails("train", "hopper-medium-v2", "--steps", "many")
+    assert "required: TASK" in fails("train")
     assert "at most one call a step" in fails(
-        capsys, "train", "hopper-medium-v2", "--data", hopper_file, "--sampler", "ddpm", "--diffusion-steps", "5"
+        "train", "hopper-medium-v2", "--data", hopper_file, "--sampler", "ddpm", "--diffusion-steps", "5"
     )
     words = ["train", "hopper-medium-v2", "--data", hopper_file, "--out", tmp_path / "r"]
-    assert "at most one call a step" in fails(capsys, *words, "--diffusion-steps", "5", "--act-sampler", "ddim")
-    assert "diffusion policies only" in fails(capsys, *words, "--policy", "deterministic", "--act-sampler", "ddim")
-    assert "--seed must be from 0" in fails(capsys, *words, "--seed", "4294967296")
+    assert "at most one call a step" in fails(*words, "--diffusion-steps", "5", "--act-sampler", "ddim")
+    assert "diffusion policies only" in fails(*words, "--policy", "deterministic", "--act-sampler", "ddim")
+    assert "--seed must be from 0" in fails(*words, "--seed", "4294967296")
     assert not (tmp_path / "r").exists()
 
 
-def test_wrong_files_leave_nothing_behind(capsys, tmp_path, monkeypatch):
+def test_wrong_files_leave_nothing_behind(capsys, tmp_path, monkeypatch, fails):
     monkeypatch.chdir(tmp_path)
-    assert "none.hdf5: no such file" in fails(capsys, "train", "hopper-medium-v2", "--data", "none.hdf5")
-    assert "not a run directory" in fails(capsys, "eval", tmp_path)
-    assert "needs --env ID" in fails(capsys, "data", "make", "new.hdf5")
+    assert "none.hdf5: no such file" in fails("train", "hopper-medium-v2", "--data", "none.hdf5")
+    assert "not a run directory" in fails("eval", tmp_path)
+    assert "needs --env ID" in fails("data", "make", "new.hdf5")
     actor = BUILT_IN / "hopper-medium.npz"
     make = ["data", "make", "new.hdf5", "--policy", actor]
-    assert "environment 'nomod:Foo-v0'" in fails(capsys, *make, "--env", "nomod:Foo-v0")
-    assert "actions are in [-2, 2]" in fails(capsys, *make[:-1], actor_for(tmp_path, 3, 1), "--env", "Pendulum-v1")
+    assert "environment 'nomod:Foo-v0'" in fails(*make, "--env", "nomod:Foo-v0")
+    assert "actions are in [-2, 2]" in fails(*make[:-1], actor_for(tmp_path, 3, 1), "--env", "Pendulum-v1")
     (tmp_path / "other.npz").unlink()
     make += ["--env", "edp/hopper-d4rl-v2"]
-    assert "--seed must be at least 0" in fails(capsys, *make, "--seed", "-1")
-    assert "too few" in fails(capsys, *make, "--policy", f"{actor}:0.00001", "--transitions", "50")
-    assert "a share must be a positive number" in fails(capsys, *make, "--policy", f"{actor}:-1")
-    assert "a new file's name ends in .hdf5" in fails(capsys, "data", "make", tmp_path, *make[3:])
-    assert "is a directory" in fails(capsys, "data", "make", "hopper-medium-v2", "--out", tmp_path, "--policy", actor)
-    assert "no such policy file" in fails(
-        capsys, "data", "make", "new.hdf5", "--env", "Hopper-v4", "--policy", "none.npz"
-    )
+    assert "--seed must be at least 0" in fails(*make, "--seed", "-1")
+    assert "too few" in fails(*make, "--policy", f"{actor}:0.00001", "--transitions", "50")
+    assert "a share must be a positive number" in fails(*make, "--policy", f"{actor}:-1")
+    assert "a new file's name ends in .hdf5" in fails("data", "make", tmp_path, *make[3:])
+    assert "is a directory" in fails("data", "make", "hopper-medium-v2", "--out", tmp_path, "--policy", actor)
+    assert "no such policy file" in fails("data", "make", "new.hdf5", "--env", "Hopper-v4", "--policy", "none.npz")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_data_set_that_does_not_fit_the_task_is_refused(capsys, hopper_file, tmp_path):
-    line = fails(capsys, "train", "walker2d-medium-v2", "--data", hopper_file, "--out", tmp_path / "r")
+def test_a_data_set_that_does_not_fit_the_task_is_refused(fails, hopper_file, tmp_path):
+    line = fails("train", "walker2d-medium-v2", "--data", hopper_file, "--out", tmp_path / "r")
     assert "11 observations and 3 actions" in line
     assert "17 and 6" in line
     assert not (tmp_path / "r").exists()
 
 
-def test_an_existing_run_is_not_overwritten(run_folder, capsys, hopper_file):
+def test_an_existing_run_is_not_overwritten(run_folder, fails, hopper_file):
     before = (run_folder / "config.json").read_bytes()
-    assert "already there" in fails(capsys, "train", "hopper-medium-v2", "--data", hopper_file, "--out", run_folder)
+    assert "already there" in fails("train", "hopper-medium-v2", "--data", hopper_file, "--out", run_folder)
     assert (run_folder / "config.json").read_bytes() == before
 
 
-def test_damaged_runs_are_refused(capsys, tmp_path):
+def test_damaged_runs_are_refused(fails, tmp_path):
     (tmp_path / "config.json").write_text("{")
-    assert "damaged" in fails(capsys, "eval", tmp_path)
+    assert "damaged" in fails("eval", tmp_path)
     (tmp_path / "config.json").write_text('{"schema": 99}')
-    assert "schema 99" in fails(capsys, "eval", tmp_path)
+    assert "schema 99" in fails("eval", tmp_path)
     (tmp_path / "config.json").write_text('{"schema": 2}')
-    assert "not a config of this version" in fails(capsys, "eval", tmp_path)
+    assert "damaged (no 'training')" in fails("eval", tmp_path)
+    (tmp_path / "config.json").write_text('{"schema": 3}')
+    assert "not a config of this version" in fails("eval", tmp_path)
 
 
 def test_help_and_import_are_quick():
@@ -314,14 +285,14 @@ def test_data_list_tells_all_about_one_task(capsys):
         assert text in shown.replace("\n              ", "")
 
 
-def test_look_alikes_are_made_and_marked_in_everything_that_is_shown(capsys, tmp_path, monkeypatch):
+def test_look_alikes_are_made_and_marked_in_everything_that_is_shown(capsys, tmp_path, monkeypatch, fails):
     monkeypatch.setenv("EDP_CACHE", str(tmp_path))
     make = ["data", "make", "hopper-medium-v2", "--transitions", "100", "--processes", "1"]
-    assert "is made from one or more --policy FILE" in fails(capsys, *make)
+    assert "is made from one or more --policy FILE" in fails(*make)
     make += ["--policy", str(BUILT_IN / "hopper-medium.npz:1"), "--policy", str(BUILT_IN / "hopper-expert.npz:3")]
-    assert "--env does not go with it" in fails(capsys, *make, "--env", "edp/hopper-d4rl-v2")
-    assert "--noise must be at least 0" in fails(capsys, *make, "--noise", "-1")
-    assert "did you mean 'hopper-medium-v2'" in fails(capsys, "data", "make", "hopper-medum-v2")
+    assert "--env does not go with it" in fails(*make, "--env", "edp/hopper-d4rl-v2")
+    assert "--noise must be at least 0" in fails(*make, "--noise", "-1")
+    assert "did you mean 'hopper-medium-v2'" in fails("data", "make", "hopper-medum-v2")
     assert main([*make, "--noise", "0.1"]) == 0
     assert capsys.readouterr().out.strip() == str(tmp_path / "regenerated" / "hopper-medium-v2.hdf5")
     assert main(["data", "list"]) == 0
@@ -349,7 +320,7 @@ def test_print_config_lists_values_and_origins_and_does_nothing_else(capsys, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_pairs_that_make_no_sense_are_refused_with_the_reason(capsys):
+def test_pairs_that_make_no_sense_are_refused_with_the_reason(fails):
     for words, reason in (
         (["--algo", "cql", "--policy", "deterministic", "--entropy", "0.1"], "a deterministic policy has none"),
         (["--algo", "dt", "--policy", "gaussian"], "use --policy transformer"),
@@ -365,7 +336,7 @@ def test_pairs_that_make_no_sense_are_refused_with_the_reason(capsys):
         (["--algo", "cql", "--policy", "gaussian", "--no-squash"], "grows without bound"),
         (["--schedule", "cosin", "--print-config"], "did you mean 'cosine'"),
     ):
-        assert reason in fails(capsys, "train", "local/hopper-medium-expert", *words)
+        assert reason in fails("train", "local/hopper-medium-expert", *words)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,9 @@ class ActorCritic(Actor):
     loss_weight: float = option(1.0, "the paper's loss weight: how much values count against imitation", low=0.0)
     bc_weight: float = option(1.0, "how much imitation counts (the paper: 1)", low=0.0)
     discount: float = option(0.99, "discount factor", low=0.0, high=1.0)
-    critic_hidden: tuple[int, ...] = option((256, 256, 256), "widths of the value networks' hidden layers", low=1)
+    critic_hidden: tuple[int, ...] = option(
+        (256, 256, 256), "widths of the value networks' hidden layers", low=1, high=65_536
+    )
 
     @property
     def critic_optimiser(self) -> optax.GradientTransformation:

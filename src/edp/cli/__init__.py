@@ -3,6 +3,7 @@
 import sys
 from importlib.metadata import version
 
+from edp.cache import keep_compiled_programs
 from edp.errors import UserError, unknown
 
 HELP = """\
@@ -11,8 +12,9 @@ usage: edp COMMAND …
 Train diffusion policies from logged data (Efficient Diffusion Policies, NeurIPS 2023).
 
 commands:
-  train TASK        train a policy and evaluate it on the way
-  eval RUN          evaluate the policies of a run, with or without its environment
+  train TASK        train a policy and evaluate it on the way; train --resume RUN goes on with one
+  eval RUN          evaluate the policies of a run, finished or running
+  runs              what is trained, how far it is, and how it scores
   compare RUN RUN   which algorithm is better, and how sure that is
   ablate NAME RUN   a run's score over a range of one option of acting, as the paper has it
   data list         the tasks, and which of their files are here
@@ -50,10 +52,13 @@ def dispatch(argv: list[str]) -> int:
         print(f"edp {version('edp')}")
         return 0
     command, rest = argv[0], argv[1:]
+    keep_compiled_programs()
     if command == "train":
         from edp.cli.train import main as run
     elif command == "eval":
         from edp.cli.eval import main as run
+    elif command == "runs":
+        from edp.cli.runs import main as run
     elif command == "compare":
         from edp.cli.compare import main as run
     elif command == "ablate":
@@ -61,5 +66,5 @@ def dispatch(argv: list[str]) -> int:
     elif command == "data":
         from edp.cli.data import main as run
     else:
-        raise unknown("command", command, ["train", "eval", "compare", "ablate", "data"])
+        raise unknown("command", command, ["train", "eval", "runs", "compare", "ablate", "data"])
     return run(rest)

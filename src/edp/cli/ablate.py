@@ -1,4 +1,4 @@
-"""edp ablate NAME RUN"""
+"""edp ablate NAME RUN, edp ablate NAME TASK"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,73 +8,153 @@ from edp.cli.options import Parser, given
 from edp.errors import UserError, unknown
 
 
-class Ablation(NamedTuple):
-    option: str  # of acting, that is varied
+class Acting(NamedTuple):
+    """One run, evaluated over a range of one option of acting."""
+
+    option: str
     values: tuple[Any, ...]
     label: str
 
 
-ABLATIONS = {
-    "eas": Ablation("eas", (1, 2, 4, 10, 20, 50, 100, 200), "actions that EAS chooses from"),
-    "calls": Ablation("act_calls", (3, 5, 8, 10, 12, 15, 20, 25, 30), "network calls of the sampler"),
-    "scale": Ablation("policy_scale", (0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0), "factor of the network's output"),
-    "noise": Ablation("initial_noise", (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), "factor of the initial noise"),
+class Training(NamedTuple):
+    """Several runs that differ in some options of training."""
+
+    variants: dict[str, list[str]]
+    label: str
+
+
+ACTING = {
+    "eas": Acting("eas", (1, 2, 4, 10, 20, 50, 100, 200), "actions that EAS chooses from"),
+    "calls": Acting("act_calls", (3, 5, 8, 10, 12, 15, 20, 25, 30), "network calls of the sampler"),
+    "scale": Acting("policy_scale", (0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0), "factor of the network's output"),
+    "noise": Acting("initial_noise", (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), "factor of the initial noise"),
+}
+K100 = ["--sampler", "ddpm", "--calls", "0", "--diffusion-steps", "100"]
+FEED_FORWARD = ["--policy", "deterministic"]
+TRAINING = {
+    "approximation": Training(
+        {
+            "approximated action": [*K100, "--train-action", "approximate"],
+            "full chain": [*K100, "--train-action", "chain"],
+        },
+        "how the policy's action is made in training (K = 100)",
+    ),
+    "network": Training(
+        {
+            "feed-forward": [*FEED_FORWARD, "--hidden", "256,256,256"],
+            "twice as wide": [*FEED_FORWARD, "--hidden", "512,512,512"],
+        },
+        "the policy's network",
+    ),
 }
 
-DESCRIPTION = f"""The paper's ablations of acting, on a finished run: evaluate it over a range of one option, the others
-as in the run or as given. Writes NAME.json and NAME.png in the run's folder ablations/.
-Names: {", ".join(ABLATIONS)}."""
+DESCRIPTION = f"""The paper's ablations, each with its data and a picture.
+On a trained run ({", ".join(ACTING)}): evaluate it over a range of one option of acting, the others as in the run or as
+given; NAME.json and NAME.png go to the run's folder ablations/.
+On a task ({", ".join(TRAINING)}): train each variant with the options of edp train that are given, in --out DIR, and
+compare them; a run that is already there is not made again, and an unfinished one is resumed."""
 
 
 def main(argv: list[str]) -> int:
-    from edp import experiment
+    first = Parser("edp ablate", DESCRIPTION, "NAME RUN|TASK", add_help=False)
+    first.add_argument("name", nargs="?")
+    name = first.parse_known_args(argv)[0].name
+    if name in TRAINING:
+        return ablate_training(argv, TRAINING[name])
+    if name is not None and name not in ACTING:
+        raise unknown("ablation", name, [*ACTING, *TRAINING])
+    return ablate_acting(argv)
+
+
+def ablate_acting(argv: list[str]) -> int:
+    from edp.spec import EvalOptions, check_acting
 
     parser = Parser("edp ablate", DESCRIPTION, "NAME RUN")
-    parser.add_argument("name", metavar="NAME", help=", ".join(ABLATIONS))
+    parser.add_argument("name", metavar="NAME", help=", ".join(ACTING))
     parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
-    parser.add_fields(experiment.EvalOptions, "evaluation (defaults: those of the run)")
+    parser.add_fields(EvalOptions, "evaluation (defaults: those of the run)")
     values = parser.parse(argv)
-    if values.name not in ABLATIONS:
-        raise unknown("ablation", values.name, ABLATIONS)
-    ablation = ABLATIONS[values.name]
-    chosen = given([experiment.EvalOptions], values)
+    ablation = ACTING[values.name]
+    chosen = given([EvalOptions], values)
     if ablation.option in chosen:
         raise UserError(f"edp ablate {values.name} varies that option itself: leave it out")
 
+    from edp import experiment
     from edp.cli.display import evaluation_line
+    from edp.evaluator import Evaluator, without_nan
     from edp.options import check
-    from edp.run import Run, write_json
+    from edp.run import Run
 
     folder = Run.open(values.run)
-    spec, states = experiment.load(folder)
+    spec, found = experiment.load(folder)
     options = [check(replace(spec.evaluation, **chosen, **{ablation.option: value})) for value in ablation.values]
+    options = [replace(one, eas_spread=0.0) if one.eas == 1 else one for one in options]
     for one in options:
-        experiment.check_acting(spec, one)
+        check_acting(spec, one)
     scores = []
     for value, one in zip(ablation.values, options, strict=True):
-        evaluation = experiment.Evaluator(spec, one)(
-            states, spec.training.steps, folder, kind=f"ablation {values.name}"
-        )
-        scores.append(evaluation.scores)
+        evaluate = Evaluator(spec, one)
+        evaluation = evaluate(found.tree, found.step, folder, f"ablation {values.name}", failed=found.failed)
+        scores.append([without_nan(row) for row in evaluation.scores.tolist()])
         print(evaluation_line(evaluation, f"{ablation.label}: {value:<4g}"), flush=True)
-    out = folder.folder / "ablations" / f"{values.name}.json"
-    out.parent.mkdir(exist_ok=True)
-    result = {
-        "run": str(folder.folder),
-        "task": folder.title,
-        "option": ablation.option,
-        "label": ablation.label,
-        "values": ablation.values,
-        "scores": [experiment.without_nan(rows) for rows in scores],
-    }
-    write_json(out, result)
-    picture(result, out.with_suffix(".png"))
-    print(out)
+    out = folder.folder / "ablations"
+    out.mkdir(exist_ok=True)
+    about = {"run": str(folder.folder), "step": found.step, "option": ablation.option, "chosen": chosen}
+    keep(out / values.name, folder.title, ablation.label, list(ablation.values), scores, about)
     return 0
 
 
-def picture(result: dict[str, Any], path: Path) -> None:
-    """Scores over the option: each seed, and their mean."""
+def ablate_training(argv: list[str], ablation: Training) -> int:
+    parser = Parser("edp ablate", DESCRIPTION, "NAME TASK")
+    parser.add_argument("name", metavar="NAME", help=", ".join(TRAINING))
+    parser.add_argument("task", metavar="TASK", help="a task's name (edp data list); options of edp train may follow")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="for the runs (default: ablations/NAME)")
+    values, rest = parser.parse_known_args(argv)
+    varied = {word for words in ablation.variants.values() for word in words if word.startswith("--")}
+    for word in rest:
+        if word.split("=")[0] in varied:
+            raise UserError(f"edp ablate {values.name} sets {word.split('=')[0]} itself: leave it out")
+
+    from edp import metrics
+    from edp.cli import train
+    from edp.run import Run
+
+    out = values.out or Path("ablations") / values.name
+    scores, speeds, curves = [], [], []
+    for variant, words in ablation.variants.items():
+        folder = out / variant.replace(" ", "-")
+        if not (folder / "config.json").exists():
+            code = train.main([values.task, *words, *rest, "--out", str(folder)])
+        elif Run.open(folder).status["state"] != "finished":
+            code = train.main(["--resume", str(folder)])
+        else:
+            code = 0
+        if code:
+            return code
+        run = Run.open(folder)
+        last = [row for row in run.evaluations() if row["kind"] == "training"][-1]
+        curve = metrics.curve(run.evaluations())
+        speed = [row["steps_per_second"] for row in run.times() if "steps_per_second" in row]
+        scores.append(last["scores"])
+        curves.append({"rat": curve.rat.tolist(), "oms": curve.oms.tolist(), "step": last["step"]})
+        speeds.append(sorted(speed)[len(speed) // 2])
+        print(f"{variant}: RAT {metrics.mean_interval(curve.rat)}, {speeds[-1]:.1f} steps/s", flush=True)
+    about = {"task": values.task, "options": rest, "curves": curves, "steps_per_second": speeds}
+    keep(out / values.name, values.task, ablation.label, list(ablation.variants), scores, about)
+    return 0
+
+
+def keep(path: Path, title: str, label: str, values: list[Any], scores: list, about: dict[str, Any]) -> None:
+    """Write the data, and a picture of it."""
+    from edp.run import write_json
+
+    write_json(path.with_suffix(".json"), about | {"title": title, "label": label, "values": values, "scores": scores})
+    print(path.with_suffix(".json"))
+    picture(path.with_suffix(".png"), title, label, values, scores)
+
+
+def picture(path: Path, title: str, label: str, values: list[Any], scores: list) -> None:
+    """Scores over the values: each seed, and their mean."""
     try:
         import matplotlib
     except ImportError:
@@ -85,13 +165,20 @@ def picture(result: dict[str, Any], path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    means = np.nanmean(np.array(result["scores"], float), axis=2)  # (values, seeds)
+    means = np.nanmean(np.array(scores, float), axis=2)  # (values, seeds)
     places = np.arange(len(means))
     figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
-    axes.plot(places, means, color="0.7", linewidth=1)
-    axes.plot(places, means.mean(axis=1), marker="o", color="C0", label=f"mean over {means.shape[1]} seed(s)")
-    axes.set_xticks(places, [f"{value:g}" for value in result["values"]])
-    axes.set(xlabel=result["label"], ylabel="normalised score", title=result["task"])
+    mean = {"marker": "o", "color": "C0", "label": f"mean over {means.shape[1]} seed(s)"}
+    if isinstance(values[0], str):
+        axes.plot(places, means, marker=".", linestyle="", color="0.6")
+        axes.plot(places, means.mean(axis=1), linestyle="", **mean)  # pyright: ignore
+        axes.set_xlim(-0.5, len(values) - 0.5)
+        axes.set_xticks(places, values)
+    else:
+        axes.plot(places, means, color="0.7", linewidth=1)
+        axes.plot(places, means.mean(axis=1), **mean)  # pyright: ignore
+        axes.set_xticks(places, [f"{value:g}" for value in values])
+    axes.set(xlabel=label, ylabel="normalised score", title=title)
     axes.set_ylim(bottom=min(0, np.nanmin(means)))
     axes.legend(frameon=False)
     figure.savefig(path, dpi=150)

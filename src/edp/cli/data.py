@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from pathlib import Path
 
+from edp.cache import cache_folder
 from edp.cli.options import Parser
 from edp.errors import UserError, unknown
 
@@ -69,7 +70,7 @@ def make_built_in(task, values) -> Path:
     from edp.data import tasks
 
     refuse_given(values, f"{task.name} is made in one way only", keep=())
-    path = tasks.cache_folder() / task.file
+    path = cache_folder() / task.file
     with counting(f"making {task.name}", task.transitions) as advance:
         tasks.make_local(task, path, advance)
     return path

@@ -1,7 +1,6 @@
 """What a run looks like in a terminal, and in a log."""
 
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -26,11 +25,16 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from edp import metrics, settings
+from edp.cache import cache_folder
 from edp.data import d4rl, lookalikes, paper, tasks
-from edp.experiment import Compiled, Epoch, EvalOptions, Evaluation, Spec
+from edp.evaluator import Evaluation
+from edp.experiment import Compiled, Epoch, SeedFailed
 from edp.options import flag
 from edp.run import Run
 from edp.settings import Settings
+from edp.spec import EvalOptions, Spec
+
+Event = Compiled | Epoch | Evaluation | SeedFailed
 
 
 @contextmanager
@@ -71,7 +75,7 @@ def find_data(task: tasks.Task, quiet: bool) -> Path:
     question = f"{task.name} is not here. Download {task.file} to {tasks.download_path(task).parent}?"
     if missing and sys.stdin.isatty() and not quiet and Confirm.ask(question):
         return download(task)
-    if not task.local or quiet or tasks.is_made(task, tasks.cache_folder() / task.file):
+    if not task.local or quiet or tasks.is_made(task, cache_folder() / task.file):
         return tasks.find(task)
     with counting(f"making {task.name}", task.transitions) as advance:
         return tasks.find(task, advance)
@@ -129,10 +133,15 @@ def about_task(task: tasks.Task) -> None:
         console.print(scores)
 
 
+def note(text: str) -> None:
+    """Something that people should know, apart from the results."""
+    print(f"edp: {text}", file=sys.stderr, flush=True)
+
+
 @contextmanager
 def display(
-    spec: Spec, dataset: d4rl.Dataset, path: Path, folder: Path, quiet: bool
-) -> Iterator[Callable[[Compiled | Epoch | Evaluation], None]]:
+    spec: Spec, dataset: d4rl.Dataset, path: Path, folder: Path, step: int, quiet: bool
+) -> Iterator[Callable[[Event], None]]:
     if quiet:
         yield lambda event: None
         return
@@ -148,9 +157,10 @@ def display(
         f"train  {algorithm} with {policy} policy, {spec.training.steps:,} steps, {seeds}",
         highlight=False,
     )
-    console.print(f"run    {folder}", soft_wrap=True, highlight=False)
+    resumed = f", resumed after {step:,} steps" if step else ""
+    console.print(f"run    {folder}{resumed}", soft_wrap=True, highlight=False)
     if console.is_terminal:
-        with live(spec, console) as show:
+        with live(spec, step, console) as show:
             yield show
     else:
         yield plain(spec)
@@ -162,7 +172,7 @@ def mark(dataset: d4rl.Dataset) -> str:
 
 def summary(epoch: Epoch) -> str:
     """The losses, as means over seeds."""
-    means = {name: float(np.mean(values)) for name, values in epoch.metrics.items()}
+    means = {name: metrics.known_mean(values) for name, values in epoch.metrics.items()}
     return "  ".join(f"{name} {value:.4g}" for name, value in means.items())
 
 
@@ -170,20 +180,14 @@ def score_text(scores: np.ndarray) -> str:
     """Mean over everything, and the spread over seeds (over episodes, if there is one seed)."""
     if np.isnan(scores).all():
         return "none (all episodes failed)"
-    means = seed_means(scores)
-    spread = np.nanstd(means, ddof=1) if len(means) > 1 else np.nanstd(scores)
-    return f"{np.nanmean(means):.1f} ± {spread:.1f}"
-
-
-def seed_means(scores: np.ndarray) -> np.ndarray:
-    """Each seed's mean over the episodes that did not fail."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of a seed with none
-        return np.nanmean(scores, axis=1)
+    means = metrics.known_mean(scores, axis=1)
+    means = means[~np.isnan(means)]
+    spread = means.std(ddof=1) if len(means) > 1 else np.nanstd(scores)
+    return f"{means.mean():.1f} ± {spread:.1f}"
 
 
 @contextmanager
-def live(spec: Spec, console: Console) -> Iterator[Callable[[Compiled | Epoch | Evaluation], None]]:
+def live(spec: Spec, step: int, console: Console) -> Iterator[Callable[[Event], None]]:
     """A bar with the speed and the last score, and a line of losses below it."""
     bar = Progress(
         BarColumn(),
@@ -193,30 +197,34 @@ def live(spec: Spec, console: Console) -> Iterator[Callable[[Compiled | Epoch | 
         TextColumn("{task.fields[speed]}  {task.fields[score]}"),
         console=console,
     )
-    task = bar.add_task("train", total=spec.training.steps, speed="compiling", score="")
+    task = bar.add_task("train", total=spec.training.steps, completed=step, speed="compiling", score="")
     losses = Text("", style="dim", no_wrap=True, overflow="ellipsis")
 
-    def show(event: Compiled | Epoch | Evaluation) -> None:
+    def show(event: Event) -> None:
         if isinstance(event, Epoch):
             bar.update(task, completed=event.step, speed=f"{event.steps_per_second:.0f} steps/s")
             losses.plain = summary(event)
         elif isinstance(event, Evaluation):
             bar.update(task, score=f"score {score_text(event.scores)}")
             console.print(evaluation_line(event), highlight=False)
+        elif isinstance(event, SeedFailed):
+            console.print(f"seed {event.seed} failed: {event.why}", highlight=False)
 
     with Live(Group(bar, losses), console=console, refresh_per_second=4):
         yield show
 
 
-def plain(spec: Spec) -> Callable[[Compiled | Epoch | Evaluation], None]:
+def plain(spec: Spec) -> Callable[[Event], None]:
     shown = 0
 
-    def show(event: Compiled | Epoch | Evaluation) -> None:
+    def show(event: Event) -> None:
         nonlocal shown
         if isinstance(event, Compiled):
             print(f"compiled in {event.seconds:.1f} s", flush=True)
         elif isinstance(event, Evaluation):
             print(evaluation_line(event), flush=True)
+        elif isinstance(event, SeedFailed):
+            print(f"seed {event.seed} failed: {event.why}", flush=True)
         elif event.step == spec.training.steps or event.step * 10 // spec.training.steps > shown:
             shown = event.step * 10 // spec.training.steps
             print(f"step {event.step:>9,}  {event.steps_per_second:.0f} steps/s  {summary(event)}", flush=True)
@@ -225,7 +233,7 @@ def plain(spec: Spec) -> Callable[[Compiled | Epoch | Evaluation], None]:
 
 
 def evaluation_line(event: Evaluation, what: str = "") -> str:
-    seeds = "  ".join(f"{mean:.1f}" for mean in seed_means(event.scores))
+    seeds = "  ".join(f"{mean:.1f}" for mean in metrics.known_mean(event.scores, axis=1))
     each = f"  (seeds: {seeds})" if len(event.scores) > 1 else ""
     text = f"{what or f'step {event.step:>9,}'}  score {score_text(event.scores)}{each}  in {event.seconds:.1f} s"
     return "\n".join([text, *failure_lines(event.failures)])
@@ -288,7 +296,8 @@ def result_table(spec: Spec, dataset: d4rl.Dataset, folder: Run) -> None:
 
 
 def evaluation_table(spec: Spec, event: Evaluation, options: EvalOptions, folder: Run) -> None:
-    title = f"{folder.title}, {options.act_with} parameters, EAS of {options.eas}"
+    state = ", still running" if folder.is_claimed else ""
+    title = f"{folder.title}, step {event.step:,}{state}, {options.act_with} parameters, EAS of {options.eas}"
     table = Table("seed", "score", "episodes", "lowest", "highest", title=title)
     for i, row in enumerate(event.scores):
         table.add_row(str(spec.training.seed + i), *evaluation_cells(row[None]))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from edp.cache import cache_folder
 from edp.errors import UserError, unknown
 
 
@@ -175,13 +176,6 @@ def get(name: str) -> Task:
     if name not in TASKS:
         raise unknown("task", name, TASKS)
     return TASKS[name]
-
-
-def cache_folder() -> Path:
-    """Where built-in sets are kept: ``$EDP_CACHE``, or ``edp`` in the user's cache folder."""
-    if "EDP_CACHE" in os.environ:
-        return Path(os.environ["EDP_CACHE"])
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "edp"
 
 
 def data_folders() -> list[Path]:

@@ -27,7 +27,7 @@ class Deterministic(Policy):
 
 @dataclass(frozen=True)
 class DeterministicConfig:
-    hidden: tuple[int, ...] = option((256, 256, 256), "widths of the policy's hidden layers", low=1)
+    hidden: tuple[int, ...] = option((256, 256, 256), "widths of the policy's hidden layers", low=1, high=65_536)
 
     deterministic: ClassVar[bool] = True
     reads_histories: ClassVar[bool] = False

@@ -90,7 +90,7 @@ class DiffusionConfig:
     order: int = option(3, "order of the dpm sampler: 1, 2 or 3", low=1, high=3)
     likelihood: str = option("gaussian", "what stands in for the likelihood: gaussian (around one action) or elbo")
     train_action: str = option("approximate", "actions that values improve: approximate, or chain (by sampling)")
-    hidden: tuple[int, ...] = option((256, 256, 256), "widths of the policy's hidden layers", low=1)
+    hidden: tuple[int, ...] = option((256, 256, 256), "widths of the policy's hidden layers", low=1, high=65_536)
 
     deterministic: ClassVar[bool] = False
     reads_histories: ClassVar[bool] = False

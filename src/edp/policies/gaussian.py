@@ -81,7 +81,7 @@ def log_slope(raw: Float[Array, "n act"]) -> Float[Array, " n"]:
 
 @dataclass(frozen=True)
 class GaussianConfig:
-    hidden: tuple[int, ...] = option((256, 256, 256), "widths of the policy's hidden layers", low=1)
+    hidden: tuple[int, ...] = option((256, 256, 256), "widths of the policy's hidden layers", low=1, high=65_536)
     std: float = option(0.0, "a fixed standard deviation (0: learned, for each state)", low=0.0)
     squash: bool = option(False, "squash samples with tanh instead of cutting them off at the box")
 

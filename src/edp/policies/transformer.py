@@ -125,8 +125,8 @@ class Transformer(Policy):
 @dataclass(frozen=True)
 class TransformerConfig:
     context: int = option(20, "steps of the past that are seen", low=1)
-    width: int = option(128, "width of the transformer", low=1)
-    layers: int = option(3, "blocks of the transformer", low=1)
+    width: int = option(128, "width of the transformer", low=1, high=65_536)
+    layers: int = option(3, "blocks of the transformer", low=1, high=1000)
     heads: int = option(1, "attention heads", low=1)
     target_return: float = option(1.0, "the return to ask for when acting")
     return_scale: float = option(1.0, "what returns are divided by before the network sees them", low=1e-9)

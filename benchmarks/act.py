@@ -1,0 +1,90 @@
+"""How quickly a policy acts in a control loop: one observation in, one action out, again and again.
+
+    python benchmarks/act.py [--json results/act.json]
+
+An EDP policy at walker2d's shapes (17 observations, 6 actions) as ``edp.load_policy`` gives it, NumPy to NumPy, with
+15 network calls and with 5, with EAS of 10 actions and without; and the same matmuls at the machine's GEMM rate.
+The calls of all variants take turns.
+"""
+
+import argparse
+import json
+import os
+import platform
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from edp import evaluate
+from edp.algorithms.td3bc import TD3BC
+from edp.data import tasks
+from edp.deploy import LoadedPolicy
+from edp.networks import Critic
+from edp.policies import DiffusionConfig
+from edp.settings import layers, resolve
+from edp.spec import DataOptions, EvalOptions, Spec, TrainOptions
+from flops import gemm, matmul_flops, seconds
+
+OBS, ACT, CALLS = 17, 6, 1000
+TASK = "walker2d-medium-v2"
+
+
+def policy(eas: int, **options) -> LoadedPolicy:
+    task, classes = tasks.get(TASK), (TD3BC, DiffusionConfig, DataOptions, TrainOptions, EvalOptions)
+    parts = resolve(classes, layers("td3bc", "diffusion", task.domain, {}, None), {"eas": eas, **options}).parts
+    spec, keys = Spec(task, *parts), jax.random.split(jax.random.key(0), 1)
+    models = (
+        jax.vmap(lambda key: spec.policy.build(OBS, ACT, key))(keys),
+        jax.vmap(lambda key: Critic(OBS, ACT, (256, 256, 256), key))(keys),
+    )
+    return LoadedPolicy(spec, models, (OBS, ACT), spec.evaluation, draws=0)
+
+
+def flops_of(one: LoadedPolicy) -> int:
+    inputs = jnp.zeros((1, 1, OBS)), jnp.zeros((1, 1)), jnp.zeros((1, 1), jnp.int32), jax.random.split(one._key, (1, 1))
+    act = lambda *args: evaluate.act.__wrapped__(*args, one.options.way, one.options.eas)  # noqa: E731
+    return matmul_flops(act, *one._models, None, *inputs)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path)
+    values = parser.parse_args()
+    variants = {
+        "15 calls, EAS of 10": policy(10),
+        "15 calls": policy(1),
+        "5 calls of dpm++, EAS of 10": policy(10, sampler="dpm++", calls=5),
+        "5 calls of dpm++": policy(1, sampler="dpm++", calls=5),
+    }
+    states, times = np.random.default_rng(0).standard_normal((CALLS, OBS)), {name: [] for name in variants}
+    for one in variants.values():
+        one.act(states[0])  # compiles
+    multiply, gemm_flops = gemm()
+    multiply()
+    rates = []
+    for i, state in enumerate(states):
+        for name, one in variants.items():
+            start = time.perf_counter()
+            one.act(state)
+            times[name].append(time.perf_counter() - start)
+        if i % 50 == 0:
+            rates.append(gemm_flops / seconds(multiply))
+    rate, rows = float(np.median(rates)), {}
+    print(f"{'':<30}{'p50':>9}{'p99':>9}{'at GEMM rate':>14}{'ratio':>8}")
+    for name, one in variants.items():
+        p50, p99 = (1000 * float(np.percentile(times[name], q)) for q in (50, 99))
+        ideal = 1000 * flops_of(one) / rate
+        rows[name] = {"p50_ms": p50, "p99_ms": p99, "ms_at_gemm_rate": ideal, "ratio": p50 / ideal}
+        print(f"{name:<30}{p50:>6.2f} ms{p99:>6.2f} ms{ideal:>11.2f} ms{p50 / ideal:>8.1f}")
+    if values.json:
+        about = {"jax": jax.__version__, "machine": platform.machine(), "cores": os.cpu_count()}
+        values.json.write_text(
+            json.dumps({"about": about, "gemm_gflops": rate / 1e9, "variants": rows}, indent=2) + "\n"
+        )
+
+
+if __name__ == "__main__":
+    main()

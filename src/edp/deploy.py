@@ -1,0 +1,79 @@
+"""Trained policies out of their runs, for use: NumPy in, NumPy out."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from edp import evaluate
+from edp.errors import UserError
+from edp.evaluator import actors, dims_of
+from edp.experiment import load
+from edp.options import check
+from edp.run import Run
+from edp.spec import EvalOptions, Spec, check_acting
+
+
+class LoadedPolicy:
+    """A policy that acts as it did when its run was evaluated.
+
+    It draws from a stream of its own: two policies loaded with the same ``draws`` act the same.
+    """
+
+    def __init__(self, spec: Spec, models: tuple[Any, Any], dims: tuple[int, int], options: EvalOptions, draws: int):
+        self.spec, self.options, self.dims = spec, options, dims
+        self._models, self._key = models, jax.random.key(draws)
+        self.reset()
+
+    def reset(self) -> None:
+        """A new episode: forget what was seen, which matters to policies that remember."""
+        self._step, self._memories, self._keys = 0, None, None
+
+    def act(self, obs: np.ndarray, reward: np.ndarray | float = 0.0) -> np.ndarray:
+        """An action for one observation, or one for each row of a batch of them.
+
+        ``reward`` is what the last action earned; only policies that count down a return look at it.
+        """
+        obs = np.asarray(obs, np.float32)
+        rows = obs[None] if obs.ndim == 1 else obs
+        if rows.ndim != 2 or rows.shape[1] != self.dims[0]:
+            raise ValueError(f"observations have {self.dims[0]} numbers, not shape {obs.shape}")
+        count = len(rows)
+        if self._keys is None or self._keys.shape[1] != count:
+            if self._memories is not None and self._step:
+                raise ValueError("the number of rows may change at reset() only: this policy remembers each of them")
+            self._keys = jax.random.split(self._key, (1, count))
+            self._memories = jax.vmap(lambda policy: jax.vmap(lambda _: policy.memory(1))(jnp.arange(count)))(
+                self._models[0]
+            )
+        rewards = np.broadcast_to(np.asarray(reward, np.float32), (1, count))
+        steps = np.full((1, count), self._step, np.int32)
+        self._memories, actions = evaluate.act(
+            *self._models, self._memories, rows[None], rewards, steps, self._keys, self.options.way, self.options.eas
+        )
+        self._step += 1
+        chosen = np.asarray(actions)[0]
+        return chosen[0] if obs.ndim == 1 else chosen
+
+
+def load_policy(
+    run: str | Path, *, seed: int | None = None, checkpoint: int | str | None = None, draws: int = 0, **acting: Any
+) -> LoadedPolicy:
+    """The policy of one of a run's seeds (the first, unless given), at its last checkpoint, or a step, or the "best".
+
+    ``acting`` takes the options of ``edp eval``, such as ``eas=50`` or ``initial_noise=0.0``; others are the run's own.
+    """
+    spec, found = load(Run.open(Path(run)), checkpoint)
+    options = check(replace(spec.evaluation, **acting))
+    sampler, seeds = check_acting(spec, options), range(spec.training.seed, spec.training.seed + spec.training.seeds)
+    seed = seeds[0] if seed is None else seed
+    if seed not in seeds:
+        raise UserError(f"{run}: has seeds {seeds[0]} to {seeds[-1]}, not {seed}")
+    if seed in found.failed:
+        raise UserError(f"{run}: seed {seed} failed in training ({found.failed[seed]})")
+    row = slice(seed - seeds[0], seed - seeds[0] + 1)
+    models = jax.tree.map(lambda leaf: jnp.asarray(leaf[row]), actors(found.tree, options.act_with, sampler))
+    return LoadedPolicy(spec, models, dims_of(spec.task), options, draws)

@@ -1,0 +1,107 @@
+"""Evaluations of training states on their task, written down in the run."""
+
+import time
+from collections.abc import Callable, Container, Iterable, Set
+from dataclasses import asdict
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edp.data.make import make_env
+from edp.data.tasks import Task
+from edp.diffusion import Sampler
+from edp.evaluate import Episodes, Pool, evaluate
+from edp.run import Run
+from edp.spec import EvalOptions, Spec, check_acting
+
+
+class Evaluation(NamedTuple):
+    step: int
+    scores: np.ndarray  # (seeds, episodes), normalised; NaN where an episode failed
+    seconds: float
+    failures: list[str]  # and why
+
+
+def actors(states: Any, act_with: str, sampler: Sampler | None) -> tuple[Any, Any]:
+    """The policies and critics that act, stacked over seeds."""
+    learners = states.policy, states.critic
+    policies, critics = (part and (part.target if act_with == "average" else part.model) for part in learners)
+    return policies.with_sampler(sampler) if sampler else policies, critics
+
+
+class Evaluator:
+    """Evaluates training states on the task; environments are made once."""
+
+    def __init__(self, spec: Spec, evaluation: EvalOptions | None = None):
+        self.spec, self.options = spec, evaluation or spec.evaluation
+        self.sampler = check_acting(spec, self.options)
+        size = min(self.options.parallel or self.options.episodes, self.options.episodes)
+        self.pools = [Pool(partial(make_env, spec.task.env), size) for _ in range(spec.training.seeds)]
+
+    @property
+    def dims(self) -> tuple[int, int]:
+        """The sizes of the environment's observations and actions."""
+        env = self.pools[0].free[0]
+        return env.observation_space.shape[0], env.action_space.shape[0]  # pyright: ignore
+
+    def roll_out(
+        self, states: Any, without: Set[int] = frozenset(), stopping: Callable[[], bool] = lambda: False
+    ) -> Episodes:
+        options = self.options
+        return evaluate(
+            *actors(states, options.act_with, self.sampler),
+            self.pools,
+            episodes=options.episodes,
+            actions=options.eas,
+            seed=options.env_seed,
+            way=options.way,
+            without=without,
+            stopping=stopping,
+        )
+
+    def __call__(
+        self,
+        states: Any,
+        step: int,
+        folder: Run,
+        kind: str = "training",
+        failed: Container[int] = (),
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> Evaluation:
+        """Evaluate all seeds but the failed ones, and write it down."""
+        start = time.perf_counter()
+        without = {row for row in range(self.spec.training.seeds) if self.spec.training.seed + row in failed}
+        rolled = self.roll_out(states, without, stopping)
+        seconds, training, first = time.perf_counter() - start, self.spec.training, self.options.env_seed
+        scores = self.spec.task.score(rolled.returns)
+        failures = {f"seed {training.seed + i}, episode {j}": why for (i, j), why in rolled.failures.items()}
+        folder.log_evaluation(
+            {
+                "kind": kind,
+                "step": step,
+                "seeds": list(range(training.seed, training.seed + training.seeds)),
+                "env_seeds": list(range(first, first + self.options.episodes)),
+                "scores": [without_nan(row) for row in scores.tolist()],
+                "returns": [without_nan(row) for row in rolled.returns.tolist()],
+                "lengths": rolled.lengths.tolist(),
+                "failures": failures,
+                "options": asdict(self.options),
+            }
+        )
+        folder.log_time({"step": step, "kind": kind, "evaluation_seconds": round(seconds, 2)})
+        return Evaluation(step, scores, seconds, [f"{place}: {why}" for place, why in failures.items()])
+
+
+def without_nan(values: Iterable[float]) -> list[float | None]:
+    """For JSON, which has no NaN and no Inf."""
+    return [value if np.isfinite(value) else None for value in values]
+
+
+def dims_of(task: Task) -> tuple[int, int]:
+    """The sizes of the environment's observations and actions."""
+    env = make_env(task.env)
+    try:
+        return env.observation_space.shape[0], env.action_space.shape[0]  # pyright: ignore
+    finally:
+        env.close()

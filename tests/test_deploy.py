@@ -1,0 +1,157 @@
+"""Policies out of their runs, and other places for a run's numbers."""
+
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import edp
+from edp.cli import main
+from edp.errors import UserError
+from edp.loggers import Loggers
+from edp.run import Run
+
+SMALL = [
+    *["--steps", "20", "--epoch-steps", "10", "--eval-every", "20", "--episodes", "2", "--hidden", "16,16"],
+    *["--policy-target-after", "0", "--seeds", "2", "--seed", "3", "--critic-hidden", "16,16"],
+]
+
+
+@pytest.fixture(scope="module")
+def folder(hopper_file, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "r"
+    words = ["train", "hopper-medium-v2", "--data", str(hopper_file), "--out", str(out), "--calls", "3", *SMALL]
+    assert main([*words, "--checkpoint-every", "10", "--quiet"]) == 0
+    return out
+
+
+def test_one_observation_or_many(folder, rng):
+    policy = edp.load_policy(folder)
+    assert policy.act(np.zeros(11)).shape == (3,)
+    many = policy.act(rng.standard_normal((5, 11)))
+    assert many.shape == (5, 3)
+    assert many.dtype == np.float32
+    assert np.abs(many).max() <= 1
+    with pytest.raises(ValueError, match="11 numbers"):
+        policy.act(np.zeros(12))
+
+
+def test_it_acts_as_in_the_run_s_evaluation(folder):
+    """The same draws are not promised, but without any chance the same actions are."""
+    import gymnasium
+
+    import edp.envs
+
+    calm = ["--initial-noise", "0", "--eas", "1", "--episodes", "1"]
+    assert main(["eval", str(folder), *calm]) == 0
+    row = Run.open(folder).evaluations()[-1]
+    for place, seed in enumerate((3, 4)):
+        policy = edp.load_policy(str(folder), seed=seed, initial_noise=0.0, eas=1)
+        env = gymnasium.make("edp/hopper-d4rl-v2")
+        obs, _ = env.reset(seed=0)
+        total, over = 0.0, False
+        while not over:
+            obs, reward, terminal, timeout, _ = env.step(policy.act(obs))
+            total, over = total + float(reward), terminal or timeout
+        assert total == pytest.approx(row["returns"][place][0], rel=1e-4)
+
+
+def test_draws_are_its_own(folder):
+    obs = np.ones((4, 11))
+    first, again, other = (edp.load_policy(folder, draws=draws) for draws in (0, 0, 1))
+    one = first.act(obs)
+    np.testing.assert_array_equal(one, again.act(obs))
+    assert not np.array_equal(one, other.act(obs))
+    assert not np.array_equal(one, first.act(obs))  # the next step
+    first.reset()
+    np.testing.assert_array_equal(one, first.act(obs))
+
+
+def test_checkpoints_and_seeds_are_chosen(folder):
+    calm = {"initial_noise": 0.0, "eas": 1}
+    actions = [
+        edp.load_policy(folder, **which, **calm).act(np.ones(11))
+        for which in ({}, {"checkpoint": 20}, {"checkpoint": "best"}, {"checkpoint": 10}, {"seed": 4})
+    ]
+    for same in actions[1:3]:
+        np.testing.assert_array_equal(actions[0], same)
+    for different in actions[3:]:
+        assert not np.array_equal(actions[0], different)
+    for wrong in ({"seed": 5}, {"checkpoint": 15}, {"checkpoint": "worst"}, {"eas": 0}):
+        with pytest.raises(UserError):
+            edp.load_policy(folder, **wrong)
+
+
+def test_policies_that_remember(hopper_file, tmp_path):
+    out = tmp_path / "dt"
+    words = ["train", "hopper-medium-v2", "--data", str(hopper_file), "--out", str(out), "--algo", "dt", "--quiet"]
+    small = ["--steps", "10", "--epoch-steps", "10", "--episodes", "1", "--width", "16", "--layers", "1"]
+    assert main([*words, *small]) == 0
+    policy = edp.load_policy(out)
+    first, second = policy.act(np.ones(11)), policy.act(np.ones(11), reward=100.0)
+    assert not np.allclose(first, second)
+    with pytest.raises(ValueError, match="reset"):
+        policy.act(np.ones((2, 11)))
+    policy.reset()
+    np.testing.assert_array_equal(policy.act(np.ones(11)), first)
+
+
+def test_edp_runs_lists_good_and_bad(folder, tmp_path, capsys, fails):
+    (tmp_path / "runs" / "bad").mkdir(parents=True)
+    (tmp_path / "runs" / "bad" / "config.json").write_text("{")
+    (tmp_path / "runs" / "good").symlink_to(folder)
+    assert main(["runs", str(tmp_path / "runs")]) == 0
+    shown = capsys.readouterr().out
+    assert "20 of 20" in shown
+    assert "finished" in shown
+    assert "damaged" in shown
+    assert "no such folder" in fails("runs", tmp_path / "nowhere")
+
+
+class Broken:
+    def __init__(self, folder, config):
+        pass
+
+    def log(self, step, values):
+        raise OSError("the server is gone")
+
+    def close(self):
+        raise AssertionError("not asked any more")
+
+
+def test_a_logger_that_fails_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr("edp.loggers.LOGGERS", {"broken": Broken})
+    said = []
+    loggers = Loggers(["broken"], tmp_path, {}, said.append)
+    for step in range(3):
+        loggers.log(step, {"loss": 1.0})
+    loggers.close()
+    assert len(said) == 1
+    assert "the server is gone" in said[0]
+
+
+def test_training_goes_on_without_a_broken_logger(hopper_file, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("edp.loggers.LOGGERS", {"tensorboard": Broken})
+    monkeypatch.setitem(sys.modules, "tensorboardX", ModuleType("tensorboardX"))
+    monkeypatch.setattr("edp.loggers.check", lambda names: None)
+    words = ["train", "hopper-medium-v2", "--data", str(hopper_file), "--out", str(tmp_path / "r"), "--calls", "3"]
+    assert main([*words, *SMALL, "--log", "tensorboard", "--quiet"]) == 0
+    assert "logging to tensorboard failed" in capsys.readouterr().err
+
+
+def test_tensorboard(hopper_file, tmp_path):
+    pytest.importorskip("tensorboardX")
+    words = ["train", "hopper-medium-v2", "--data", str(hopper_file), "--out", str(tmp_path / "r"), "--calls", "3"]
+    assert main([*words, *SMALL, "--log", "tensorboard", "--quiet"]) == 0
+    events = b"".join(file.read_bytes() for file in (tmp_path / "r" / "tensorboard").iterdir())
+    for name in (b"train/critic_loss", b"evaluation/score", b"speed/steps_per_second"):
+        assert name in events
+
+
+def test_unknown_and_missing_loggers(hopper_file, tmp_path, fails, monkeypatch):
+    words = ["train", "hopper-medium-v2", "--data", hopper_file, "--out", tmp_path / "r"]
+    assert "did you mean 'wandb'" in fails(*words, "--log", "wandbb")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "pip install wandb" in fails(*words, "--log", "wandb")
+    assert not (tmp_path / "r").exists()
