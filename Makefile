@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test lint types bench compare picture clean
+.PHONY: run test test-faults lint types bench compare picture clean
 
 # The paper's settings are for two million steps. For ten thousand: larger steps, targets that follow faster, less weight on
 # values that are still being learned, and cheaper samples in training (but not in acting).
@@ -14,6 +14,9 @@ run: .venv/ready  ## make the built-in data, train EDP on it, print the scores
 test: .venv/ready-dev  ## the test suite
 	$(BIN)/pytest
 
+test-faults: .venv/ready-dev  ## many kills at random moments, and much damage (about 15 minutes)
+	EDP_KILLS=25 EDP_DAMAGES=25 $(BIN)/pytest -n0 tests/test_durable.py
+
 lint: .venv/ready-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -24,6 +27,7 @@ types: .venv/ready-dev
 bench: .venv/ready  ## training, evaluation and data against the machine's own rates (wants an idle machine)
 	$(BIN)/python benchmarks/train_step.py --json results/train_step.json
 	$(BIN)/python benchmarks/evaluate.py --json results/evaluate.json
+	$(BIN)/python benchmarks/act.py --json results/act.json
 	$(BIN)/python benchmarks/data.py --json results/data.json
 
 compare: .venv/ready  ## every algorithm with two policies on the built-in data (about 90 minutes)
