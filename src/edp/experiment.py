@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -221,8 +222,25 @@ def latest(
     return checkpoints.latest(like, remove_damaged=remove_damaged)
 
 
+def best_offline(folder: Run, checkpoints: Checkpoints) -> int | None:
+    """The checkpoint with the best value from the data alone, as a mean over seeds."""
+    values = {row["step"]: known_mean(row["values"]) for row in folder.offline() if row["step"] in checkpoints.steps()}
+    return max(values, key=lambda step: values[step]) if values else None
+
+
+def read_data(folder: Run, spec: Spec, path: Path) -> d4rl.Dataset:
+    """The data that a run was trained on; anything else is refused."""
+    dataset = d4rl.read(path, spec.task.episode_limit, spec.task.episode_return)
+    if folder.config["data_sha256"] not in (None, fingerprint(dataset)):
+        raise UserError(f"{path}: not the data that {folder.folder} was trained on")
+    return dataset
+
+
 def load(folder: Run, step: int | str | None = None) -> tuple[Spec, Checkpoint]:
-    """A run's spec and its training states: the last ones, or those of a step, or of the "best" evaluation."""
+    """A run's spec and its training states.
+
+    The last ones, or those of a step, of the "best" evaluation, or with the best value by "fqe".
+    """
     spec = Spec.from_json(folder.config, folder.folder / "config.json")
     checkpoints = Checkpoints(folder.checkpoints)
     keys = train.seed_keys(range(spec.training.seeds))
@@ -230,9 +248,11 @@ def load(folder: Run, step: int | str | None = None) -> tuple[Spec, Checkpoint]:
     try:
         if step == "best" and (step := checkpoints.best()) is None:
             raise UserError(f"{folder.folder}: no evaluated checkpoint in it yet")
+        if step == "fqe" and (step := best_offline(folder, checkpoints)) is None:
+            raise UserError(f"{folder.folder}: no values in it yet (edp eval {folder.folder} --offline)")
         if step is not None:
             if not str(step).isdigit():
-                raise UserError(f"--checkpoint must be a step or best, not {step!r}")
+                raise UserError(f"--checkpoint must be a step, best or fqe, not {step!r}")
             return spec, checkpoints.load(int(step), like)
         found, damaged = latest(folder, checkpoints, like)
         if found is None:

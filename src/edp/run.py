@@ -145,6 +145,9 @@ class Run:
     def log_evaluation(self, row: Row) -> None:
         self._append("evaluations.jsonl", row)
 
+    def log_offline(self, row: Row) -> None:
+        self._append("offline.jsonl", row)
+
     def log_time(self, row: Row) -> None:
         self._append("times.jsonl", row)
 
@@ -153,6 +156,10 @@ class Run:
 
     def evaluations(self) -> list[Row]:
         return self._rows("evaluations.jsonl")
+
+    def offline(self) -> list[Row]:
+        """Values from the data alone, of checkpoints; of one that was valued again, the last."""
+        return list({row["step"]: row for row in self._rows("offline.jsonl")}.values())
 
     def times(self) -> list[Row]:
         return self._rows("times.jsonl")

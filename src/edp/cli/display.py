@@ -81,6 +81,12 @@ def find_data(task: tasks.Task, quiet: bool) -> Path:
         return tasks.find(task, advance)
 
 
+def find_data_of(folder: Run, spec: Spec, quiet: bool = False) -> Path:
+    """The file that a run was trained on: where it was, or where the task's file is here."""
+    recorded = Path(str(folder.config.get("file")))
+    return recorded if recorded.is_file() else find_data(spec.task, quiet)
+
+
 def task_table() -> None:
     table = Table(Column("task", no_wrap=True), Column("environment", no_wrap=True), Column("data", no_wrap=True))
     for task in tasks.TASKS.values():
@@ -307,6 +313,36 @@ def evaluation_table(spec: Spec, event: Evaluation, options: EvalOptions, folder
     console.print(table)
     for line in failure_lines(event.failures):
         console.print(line, soft_wrap=True, highlight=False)
+
+
+def offline_table(spec: Spec, rows: list[dict], folder: Run) -> None:
+    """Values from the data alone, beside the scores of the same checkpoints, and what either would choose."""
+    from scipy.stats import spearmanr
+
+    scores = {row["step"]: row["scores"] for row in folder.evaluations() if row.get("kind", "training") == "training"}
+    seeds = [f"seed {spec.training.seed + i}" for i in range(spec.training.seeds)]
+    table = Table("step", "value by FQE", *(seeds if len(seeds) > 1 else []), "score", title=folder.title)
+    values = {row["step"]: metrics.known_mean(row["values"]) for row in rows}
+    best = max(values, key=lambda step: values[step])
+    for row in rows:
+        each = [f"{value:.4g}" for value in row["values"]] if len(seeds) > 1 else []
+        score = score_text(np.array(scores[row["step"]], float)) if row["step"] in scores else "-"
+        style = "bold" if row["step"] == best else ""
+        table.add_row(f"{row['step']:,}", f"{values[row['step']]:.4g}", *each, score, style=style)
+    console = Console()
+    console.print(table)
+    known = [step for step in values if step in scores]
+    if len(values) > 1:
+        console.print(f"best by FQE: step {best:,} (edp eval RUN --checkpoint fqe plays it)", highlight=False)
+    if len(known) > 2:
+        found = [metrics.known_mean(scores[step]) for step in known]
+        oms = known[int(np.nanargmax(found))]
+        correlation = spearmanr([values[step] for step in known], found)[0]
+        console.print(
+            f"best by score (OMS): step {oms:,}. Rank correlation of FQE with the score: {correlation:.2f} "
+            f"over {len(known)} checkpoints",
+            highlight=False,
+        )
 
 
 def evaluation_cells(scores: np.ndarray) -> list[str]:

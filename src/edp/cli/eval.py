@@ -1,10 +1,11 @@
 """edp eval RUN"""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from edp.cli.options import Parser, given
-from edp.options import check
+from edp.errors import UserError
+from edp.options import check, flag
 
 DESCRIPTION = "Evaluate the policies of a run, finished or running, and add the result to the run's evaluations."
 
@@ -13,15 +14,28 @@ def main(argv: list[str]) -> int:
     from edp import experiment, video
     from edp.cli.display import evaluation_table
     from edp.evaluator import Evaluator
+    from edp.fqe import FQEOptions
     from edp.run import Run
     from edp.spec import EvalOptions
 
     parser = Parser("edp eval", DESCRIPTION, "RUN")
     parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
     parser.add_argument("--video", type=Path, metavar="FILE", help="film an episode of the first seed (.gif, .mp4)")
-    parser.add_argument("--checkpoint", metavar="…", help="a step, or best (default: the last one)")
+    parser.add_argument("--checkpoint", metavar="…", help="a step, best or fqe (default: the last one)")
     parser.add_fields(EvalOptions, "evaluation (defaults: those of the run)")
+    parser.add_argument(
+        "--offline",
+        action="store_true",
+        help="no environment: value the checkpoints from the data alone",
+    )
+    parser.add_argument("--data", type=Path, metavar="FILE", help="where the data is now, if it was moved (--offline)")
+    parser.add_fields(FQEOptions, "fitted Q evaluation (--offline)")
     values = parser.parse(argv)
+    if values.offline:
+        return value_offline(values)
+    needless = [flag(name) for name in ("data", *given([FQEOptions], values)) if getattr(values, name) is not None]
+    if needless:
+        raise UserError(f"{needless[0]} is for --offline")
     folder = Run.open(values.run)
     spec, found = experiment.load(folder, values.checkpoint)
     if values.video:
@@ -32,6 +46,42 @@ def main(argv: list[str]) -> int:
     evaluation_table(spec, evaluation, options, folder)
     if camera:
         film(spec, found.tree, options, camera, values.video)
+    return 0
+
+
+def value_offline(values) -> int:
+    """Fitted Q evaluation of the checkpoints of a run, beside their scores where there are any."""
+    from edp import experiment, fqe
+    from edp.checkpoint import Checkpoints
+    from edp.cli.display import counting, find_data_of, offline_table
+    from edp.evaluator import actors
+    from edp.run import Run
+    from edp.spec import EvalOptions, Spec, check_acting
+
+    folder = Run.open(values.run)
+    spec = Spec.from_json(folder.config, folder.folder / "config.json")
+    if spec.policy.reads_histories:
+        raise UserError("--offline is for policies that act on what they see now, and a transformer reads histories")
+    if values.video:
+        raise UserError("--video shows an environment, and --offline has none")
+    options = check(replace(spec.evaluation, **given([EvalOptions], values)))
+    fqe_options = check(fqe.FQEOptions(**given([fqe.FQEOptions], values)))
+    sampler = check_acting(spec, options)
+    steps = Checkpoints(folder.checkpoints).steps() or [None]  # an old run has one without a number
+    if values.checkpoint is not None:
+        steps = [experiment.load(folder, values.checkpoint)[1].step]
+    data = experiment.read_data(folder, spec, values.data or find_data_of(folder, spec))
+    problem, rows = fqe.prepare(data, fqe_options), []
+    with counting("checkpoints valued", len(steps)) as advance:
+        for done, step in enumerate(steps, 1):
+            _, found = experiment.load(folder, step)
+            models = actors(found.tree, options.act_with, sampler)
+            value = fqe.evaluate(*models, problem, fqe_options, options.way, options.eas)
+            row = {"step": found.step, "values": value.tolist(), "options": asdict(options) | asdict(fqe_options)}
+            folder.log_offline(row)
+            rows.append(row)
+            advance(done)
+    offline_table(spec, rows, folder)
     return 0
 
 

@@ -110,9 +110,8 @@ def train(argv: list[str], values, algorithm: str, policy: str, groups: dict[str
 def resume(argv: list[str]) -> int:
     """Go on with a run as if it had never stopped."""
     from edp import loggers
-    from edp.cli.display import find_data, note
-    from edp.data import d4rl
-    from edp.experiment import Experiment, fingerprint
+    from edp.cli.display import find_data_of, note
+    from edp.experiment import Experiment, fingerprint, read_data
     from edp.run import Run, about_here
     from edp.spec import Spec
 
@@ -132,17 +131,14 @@ def resume(argv: list[str]) -> int:
         spec = Spec.from_json(config, folder.folder / "config.json").check()
         if done["state"] == "finished" and done["step"] >= spec.training.steps:
             raise UserError(f"{folder.folder}: finished after {done['step']:,} steps; give more of them with --steps")
-        recorded = Path(str(config["file"]))
-        path = values.data or (recorded if recorded.is_file() else find_data(spec.task, values.quiet))
-        dataset = d4rl.read(path, spec.task.episode_limit, spec.task.episode_return)
-        if config["data_sha256"] not in (None, found := fingerprint(dataset)):
-            raise UserError(f"{path}: not the data that {folder.folder} was trained on")
+        path = values.data or find_data_of(folder, spec, values.quiet)
+        dataset = read_data(folder, spec, path)
         experiment = Experiment(spec, dataset)
         here = about_here() | {"device": device()}
         differs = [name for name in here if name != "commit" and here[name] != config.get(name)]
         resumed = experiment.resume(folder)
         history = [*config.get("resumed", []), {"step": resumed.step, "command": ["edp", "train", *argv], **here}]
-        folder.set_config(config | {"data_sha256": found, "resumed": history})
+        folder.set_config(config | {"data_sha256": fingerprint(dataset), "resumed": history})
         for damaged in resumed.damaged:
             note(f"{damaged}; the one before it is used")
         if differs:

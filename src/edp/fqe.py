@@ -1,0 +1,175 @@
+"""Fitted Q evaluation (Le et al. 2019): how good a policy is, from the data alone.
+
+A Q-function is fitted to the data's rewards and to its own values of the actions that the policy takes in the next
+states. The policy is fixed, so those actions are drawn once, before the fit; that makes diffusion policies as cheap as
+any other. The fit starts from the returns that really followed, and goes on from there to the policy's own. Where the
+policy's actions are far from the data's nobody knows what follows, and a Q-function guesses too high: each step there
+costs a penalty that grows with the distance.
+
+The result is for ranking policies: a discounted return from the data's first states, less the penalties.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from edp.algorithms.base import Learner, adam, descend, for_each_member, learner
+from edp.data import episodes
+from edp.data.d4rl import Dataset
+from edp.evaluate import Way, select_by_energy
+from edp.networks import Critic
+from edp.options import option
+
+BLOCK = 500  # states at a time
+TAU = 0.05  # of the target: values settle in 1 / (tau (1 - discount)) steps
+LR, CLIP, HIDDEN = 1e-3, 5.0, (256, 256)
+
+
+@dataclass(frozen=True)
+class FQEOptions:
+    fqe_steps: int = option(
+        3000, "steps of the fit: half towards what followed in the data, half towards the policy's", low=2
+    )
+    fqe_rows: int = option(20_000, "transitions of the data that are used, drawn at random", low=100)
+    fqe_batch: int = option(256, "transitions in a batch", low=1)
+    fqe_discount: float = option(0.99, "discount of the values", low=0.0, high=0.9999)
+    fqe_penalty: float = option(1.0, "for actions that are far from the data's, in mean rewards", low=0.0)
+
+
+class Problem(NamedTuple):
+    """What the data says, prepared once for all policies; values are scaled to about 1."""
+
+    obs: Float[Array, "rows obs"]  # of mean 0 and std 1, as all states here
+    action: Float[Array, "rows act"]
+    reward: Float[Array, " rows"]
+    next_obs: Float[Array, "rows obs"]
+    not_done: Float[Array, " rows"]
+    followed: Float[Array, " rows"]  # the discounted return in the data
+    first_obs: Float[Array, "episodes obs"]
+    mean: Float[Array, " obs"]
+    std: Float[Array, " obs"]
+    action_std: Float[Array, " act"]
+    scale: Float[Array, ""]
+    usual: Float[Array, ""]  # distance of an action in the data to the nearest other one
+
+    @property
+    def points(self) -> Float[Array, "rows point"]:
+        return self.point(self.obs, self.action)
+
+    def point(self, obs: Array, action: Array) -> Array:
+        """A state with an action, as a point in a space in which distances mean something."""
+        return jnp.concatenate([obs, action / self.action_std[None]], axis=-1)
+
+
+def prepare(dataset: Dataset, options: FQEOptions, seed: int = 0) -> Problem:
+    count = min(options.fqe_rows, len(dataset.obs))
+    rows = np.sort(np.random.default_rng(seed).choice(len(dataset.obs), count, replace=False))
+    mean, std = dataset.obs[rows].mean(axis=0), dataset.obs[rows].std(axis=0) + 1e-6
+    scale = float(np.abs(dataset.reward).max()) / (1 - options.fqe_discount) or 1.0
+    tail = episodes.tails(dataset, options.fqe_discount)
+    followed = np.asarray(tail.reward) / (1 - np.asarray(tail.discount))  # cut-off episodes go on as they were
+    firsts = np.flatnonzero(np.diff(dataset.episode, prepend=-1))
+    columns: Any = (
+        (dataset.obs[rows] - mean) / std,
+        dataset.action[rows],
+        dataset.reward[rows] / scale,
+        (dataset.next_obs[rows] - mean) / std,
+        dataset.not_done[rows],
+        followed[rows] / scale,
+        (dataset.obs[firsts] - mean) / std,
+        mean,
+        std,
+        dataset.action[rows].std(axis=0) + 1e-6,
+        scale,
+        1.0,
+    )
+    problem = Problem(*(jnp.asarray(column, jnp.float32) for column in columns))
+    apart = nearest(problem.points[:2000], problem.points, 1)  # the nearest one is itself
+    return problem._replace(usual=jnp.median(apart) + 1e-6)
+
+
+def nearest(points: Float[Array, "n d"], among: Float[Array, "m d"], rank: int = 0) -> Float[Array, " n"]:
+    """The distance of each point to the nearest of others (or the one after it, and so on)."""
+    squares = jnp.sum(among**2, axis=1)
+
+    def block(points: Array) -> Array:
+        squared = jnp.sum(points**2, axis=1)[:, None] + squares[None] - 2 * points @ among.T
+        return -jax.lax.top_k(-squared, rank + 1)[0][:, rank]
+
+    return jnp.sqrt(jnp.maximum(in_blocks(block, points), 0))
+
+
+def in_blocks(function, *columns: Array) -> Array:
+    """``function`` of the rows of some arrays, a block at a time."""
+    rows = len(columns[0])
+    blocks = -(-rows // BLOCK)
+    at = jnp.arange(blocks * BLOCK).reshape(blocks, BLOCK) % rows
+    padded = [column[at] for column in columns]
+    found = jax.lax.map(lambda parts: function(*parts), tuple(padded))
+    return found.reshape(-1, *found.shape[2:])[:rows]
+
+
+def evaluate(
+    policies: Any, critics: Any, problem: Problem, options: FQEOptions, way: Way, actions: int, seed: int = 0
+) -> np.ndarray:
+    """The value of each seed's policy as it acts (models are stacked over seeds)."""
+    seeds = len(jax.tree.leaves(policies)[0])
+    keys = jax.random.split(jax.random.key(seed), seeds)
+    return np.array(
+        [
+            float(
+                value(
+                    *jax.tree.map(lambda leaf, i=i: leaf[i], (policies, critics)), problem, options, way, actions, key
+                )
+            )
+            for i, key in enumerate(keys)
+        ]
+    )
+
+
+@partial(jax.jit, static_argnames=("options", "actions"))
+def value(
+    policy: Any, critic: Any, problem: Problem, options: FQEOptions, way: Way, actions: int, key
+) -> Float[Array, ""]:
+    next_key, first_key, fit_key = jax.random.split(key, 3)
+
+    def act(states: Array, key) -> Array:
+        """The action that the policy takes in each (scaled) state."""
+        keys = jax.random.split(key, len(states))
+        choose = jax.vmap(lambda obs, key: select_by_energy(policy, critic, obs[None], key, actions, way)[0])
+        return in_blocks(choose, states * problem.std[None] + problem.mean[None], keys)
+
+    next_action = act(problem.next_obs, next_key)
+    apart = nearest(problem.point(problem.next_obs, next_action), problem.points)
+    penalty = options.fqe_penalty * jnp.abs(problem.reward).mean() * jnp.maximum(apart / problem.usual - 1, 0)
+    q = fit(problem, next_action, penalty, fit_key, options)
+    return q(problem.first_obs, act(problem.first_obs, first_key)).min(axis=0).mean() * problem.scale
+
+
+def fit(problem: Problem, next_action: Array, penalty: Array, key, options: FQEOptions) -> Critic:
+    """The Q-function of the policy that takes these actions."""
+    optimiser = for_each_member(adam(LR, CLIP))
+    low, high = problem.followed.min(), problem.followed.max()
+    init_key, steps_key = jax.random.split(key)
+
+    def step(state: Learner, inputs) -> tuple[Learner, None]:
+        number, key = inputs
+        at = jax.random.randint(key, (options.fqe_batch,), 0, len(problem.reward))
+        ahead = state.target(problem.next_obs[at], next_action[at]).min(axis=0) - penalty[at]
+        target = problem.reward[at] + options.fqe_discount * problem.not_done[at] * ahead
+        target = jnp.clip(target, low - (high - low), high)  # nothing is better than the best that was seen
+        target = jnp.where(number < options.fqe_steps // 2, problem.followed[at], target)
+
+        def loss(q: Critic):
+            return jnp.sum(jnp.mean((q(problem.obs[at], problem.action[at]) - target[None]) ** 2, axis=1)), {}
+
+        return descend(state, loss, optimiser, TAU)[0], None
+
+    start = learner(Critic(problem.obs.shape[1], problem.action.shape[1], HIDDEN, init_key), optimiser)
+    steps = jnp.arange(options.fqe_steps), jax.random.split(steps_key, options.fqe_steps)
+    return jax.lax.scan(step, start, steps)[0].target
