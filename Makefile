@@ -27,6 +27,7 @@ types: .venv/ready-dev
 bench: .venv/ready  ## training, evaluation and data against the machine's own rates (wants an idle machine)
 	$(BIN)/python benchmarks/train_step.py --json results/train_step.json
 	$(BIN)/python benchmarks/evaluate.py --json results/evaluate.json
+	$(BIN)/python benchmarks/checkpoint.py --json results/checkpoint.json
 	$(BIN)/python benchmarks/act.py --json results/act.json
 	$(BIN)/python benchmarks/data.py --json results/data.json
 

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -15,11 +16,13 @@ import jax
 import numpy as np
 import pytest
 
+import edp
 from edp import experiment
 from edp.checkpoint import Checkpoints, by_name, digest
 from edp.cli import main
 from edp.run import Run
 
+DAMAGES = int(os.environ.get("EDP_DAMAGES", "3"))
 KILLS = int(os.environ.get("EDP_KILLS", "3"))
 EPOCH, STEPS = 20, 400
 SMALL = [
@@ -160,7 +163,7 @@ class TestDamage:
                 content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
             file.write_bytes(content)
 
-    @pytest.mark.parametrize("seed", range(int(os.environ.get("EDP_DAMAGES", "3"))))
+    @pytest.mark.parametrize("seed", range(DAMAGES))
     @pytest.mark.parametrize("how", ["truncated", "missing", "flipped", "folder"])
     def test_the_checkpoint_before_is_used(self, how, seed, whole, copy):
         good = {step: digest(arrays(whole, step)) for step in (STEPS - EPOCH, STEPS)}
@@ -228,6 +231,28 @@ class TestRefusals:
         monkeypatch.setattr("pathlib.Path.mkdir", refuse)
         assert "cannot write here (Permission denied)" in fails(*train(hopper_file, tmp_path / "out"))
 
+    def test_resuming_where_nothing_can_be_written(self, copy, fails, monkeypatch):
+        def refuse(*args, **kwargs):
+            raise OSError(errno.EROFS, "Read-only file system")
+
+        monkeypatch.setattr("edp.run.open", refuse, raising=False)
+        assert "cannot write here (Read-only file system)" in fails("train", "--resume", copy, "--steps", STEPS + 10)
+
+    @pytest.mark.parametrize("name", ["metrics.jsonl", "checkpoints", ".lock", "ablations"])
+    def test_links_that_lead_out(self, name, copy, fails, tmp_path):
+        """Writing through them would write outside of the run."""
+        victim = tmp_path / "victim"
+        if (copy / name).is_dir() or name == "ablations":
+            victim.mkdir()
+            shutil.rmtree(copy / name, ignore_errors=True)
+        else:
+            victim.write_text("precious")
+            (copy / name).unlink(missing_ok=True)
+        (copy / name).symlink_to(victim)
+        for words in (["eval", copy], ["train", "--resume", copy, "--steps", STEPS + 10], ["ablate", "eas", copy]):
+            assert "a link" in fails(*words)
+        assert victim.is_dir() or victim.read_text() == "precious"
+
 
 class TestNaN:
     """A reward of infinity makes the values of the seeds that draw it NaN."""
@@ -269,8 +294,7 @@ class TestNaN:
         words = [*train(hopper_file, out), "--steps", 260, "--seeds", 3]
         code = main([str(word) for word in words])
         failed = Run.open(out).status["failed_seeds"]
-        if not 0 < len(failed) < 3:
-            pytest.skip(f"{len(failed)} of 3 seeds failed: no test of the others")
+        assert 0 < len(failed) < 3, "other batches than when this was written: choose another row"
         assert code == 1
         assert "failed: critic_loss became NaN or Inf at step" in capsys.readouterr().out
         run = Run.open(out)
@@ -296,7 +320,7 @@ def read_rewards(path):
 class TestFullDisk:
     """ENOSPC at every write of a run: one line, exit code 2, and what was there before is still good."""
 
-    @pytest.mark.parametrize("at", [1, 3, 5, 8, 12])
+    @pytest.mark.parametrize("at", range(1, 40) if DAMAGES > 10 else [1, 3, 5, 8, 12])
     def test_of_logs_and_json(self, at, hopper_file, tmp_path, fails, monkeypatch):
         left = at
 
@@ -393,3 +417,11 @@ def test_a_hostile_config_is_refused(copy, fails):
         fails("eval", copy)
     (copy / "config.json").write_text(json.dumps(config | {"task": "../../../tmp/x"}))
     assert "unknown task" in fails("eval", copy)
+
+
+def test_nothing_here_unpickles_or_evaluates():
+    for path in (Path(edp.__file__).parent).rglob("*.py"):
+        text = path.read_text()
+        for word in ("pickle.", "import pickle", "allow_pickle=True", "eval(", "exec(", "shell=True"):
+            found = re.search(rf"(?<![\w.]){re.escape(word)}", text)
+            assert not found, f"{path}: {word}"

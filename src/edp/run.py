@@ -51,6 +51,9 @@ class Run:
     def open(cls, folder: Path) -> "Run":
         if not (folder / "config.json").is_file():
             raise UserError(f"{folder}: not a run directory (no config.json in it)")
+        for entry in folder.iterdir():
+            if entry.is_symlink():  # writing through it would write elsewhere
+                raise UserError(f"{entry}: a link; a run directory holds its files itself")
         run = cls(folder)
         _ = run.config
         return run

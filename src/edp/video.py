@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ def check_path(path: Path) -> None:
 
 PROBE = """
 import sys
+import warnings
 from edp.data.make import make_env
 env = make_env(sys.argv[1], render_mode="rgb_array")
 env.reset(seed=0)
@@ -102,7 +104,9 @@ def write(path: Path, env: Filmed) -> None:
     timing = {"duration": 1000 * every / fps, "loop": 0} if path.suffix == ".gif" else {"fps": fps}
     part = path.with_name(f".{path.stem}.part{path.suffix}")
     try:
-        v3.imwrite(part, frames, **timing)  # pyright: ignore
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # JAX on forks: this one runs ffmpeg
+            v3.imwrite(part, frames, **timing)  # pyright: ignore
         os.replace(part, path)
     except (OSError, ValueError) as error:
         part.unlink(missing_ok=True)

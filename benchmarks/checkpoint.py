@@ -1,0 +1,75 @@
+"""What checkpoints cost, as a share of training time at the default interval.
+
+    python benchmarks/checkpoint.py [--json results/checkpoint.json]
+
+TD3+BC with a diffusion policy at walker2d's shapes: blocks of steps in turns, with a checkpoint at the beginning (it is
+written in the background while they run) and without. What the blocks with one take longer is its cost.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import jax
+
+from edp import train
+from edp.algorithms.td3bc import TD3BC
+from edp.checkpoint import Checkpoints
+from edp.data import episodes
+from edp.policies import DiffusionConfig
+from edp.spec import TrainOptions
+from train_step import ACT, BATCH, OBS, dataset
+
+STEPS, ROUNDS = 100, 12
+EVERY = TrainOptions().checkpoint_every
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path)
+    values = parser.parse_args()
+    algorithm, keys = TD3BC(), train.seed_keys(range(1))
+    data = jax.tree.map(jax.numpy.asarray, episodes.transitions(dataset(100_000)))
+    init = lambda key: algorithm.init(DiffusionConfig().build(OBS, ACT, key), OBS, ACT, key)  # noqa: E731
+    states, step_keys = train.init_states(init, keys), train.epoch_keys(keys, 1, STEPS)
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(states))
+    times, blocked = {True: [], False: []}, []
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoints = Checkpoints(Path(folder) / "checkpoints", total=2 * ROUNDS)
+        for block in range(-1, 2 * ROUNDS):  # the first one compiles
+            saves = block >= 0 and block % 2 == 0
+            start = time.perf_counter()
+            if saves:
+                checkpoints.save(block + 1, states, score=float(block))
+                blocked.append(time.perf_counter() - start)
+            states, metrics, _ = train.epoch(algorithm.update, states, data, step_keys, batch_size=BATCH)
+            jax.block_until_ready(metrics)
+            if saves:
+                checkpoints.finish()
+            if block >= 0:
+                times[saves].append(time.perf_counter() - start)
+        checkpoints.close()
+    without = statistics.median(times[False])
+    cost = statistics.median(times[True]) - without
+    result = {
+        "about": {"jax": jax.__version__, "machine": platform.machine(), "cores": os.cpu_count()},
+        "megabytes": size / 1e6,
+        "seconds_each": cost,
+        "seconds_blocked": statistics.median(blocked),
+        "steps_per_second": STEPS / without,
+        "every_steps": EVERY,
+        "share": cost / (EVERY / STEPS * without),
+    }
+    print(f"a checkpoint of {size / 1e6:.0f} MB costs {cost:.3f} s ({result['seconds_blocked']:.3f} s of them waiting)")
+    print(f"every {EVERY:,} steps ({EVERY / STEPS * without:.0f} s of training): {result['share']:.2%} of the time")
+    if values.json:
+        values.json.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
