@@ -61,7 +61,7 @@ def test_far_from_the_data_costs(rng):
     near, far = values(data(rng, reach=0.2), [0.1, 1.0], OPTIONS)
     careful = fqe.FQEOptions(**{**vars(OPTIONS), "fqe_penalty": 1.0})
     near_again, far_again = values(data(rng, reach=0.2), [0.1, 1.0], careful)
-    assert abs(near_again - near) < 0.1 * near
+    assert 0 <= near - near_again < 0.25 * near
     assert far_again < far - 3
     assert far_again < near_again
 

@@ -1,8 +1,9 @@
 """Evaluation: all episodes of all seeds in one batch, with controlled sampling (EDP, section 4.4 and its appendix)."""
 
 from collections import deque
-from collections.abc import Callable, Set
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Set
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -26,6 +27,7 @@ class Way(NamedTuple):
 
 
 PLAIN_WAY = Way()
+CPU_GROUPS = 2  # of an evaluation's episodes; a fixed number, so that scores do not depend on the machine's cores
 
 
 def select_by_energy(
@@ -99,6 +101,15 @@ class Pool:
     @property
     def space(self) -> tuple[int, ...]:
         return self.free[0].observation_space.shape  # pyright: ignore
+
+    @contextmanager
+    def split(self, count: int) -> Iterator[list["Pool"]]:
+        """The environments dealt out to smaller pools, for the time being."""
+        parts = [Pool(self.make, 0) for _ in range(count)]
+        for number in range(self.size):
+            parts[number % count].free.append(self.free.popleft())
+        yield parts
+        self.free.extend(env for part in parts for env in part.free)
 
     def replace(self, env: gymnasium.Env) -> gymnasium.Env:
         with suppress(Exception):  # it has failed before
@@ -178,17 +189,39 @@ def evaluate(
     without: Set[int] = frozenset(),
     stopping: Callable[[], bool] = lambda: False,
 ) -> Episodes:
-    """Roll out every seed's policy. The same seed gives the same starts and the same draws."""
+    """Roll out every seed's policy. The same seed gives the same starts and the same draws.
+
+    Episodes are played in groups, always the same ones, which take no notice of each other. On a CPU each group has a
+    thread: while one waits for its environments, or for what is not a matrix product, another computes.
+    """
+    count = min(episodes, CPU_GROUPS if jax.default_backend() == "cpu" else 1)
     place = lambda row, column: jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), row), column)  # noqa: E731
-    keys = jax.vmap(jax.vmap(place, (None, 0)), (0, None))(jnp.arange(len(pools)), jnp.arange(episodes))
-    memories = jax.vmap(lambda policy: jax.vmap(lambda _: policy.memory(1))(jnp.arange(episodes)))(policies)
 
-    def choose(obs: np.ndarray, rewards: np.ndarray, steps: np.ndarray) -> np.ndarray:
-        nonlocal memories
-        if stopping():
-            raise StoppedError
-        inputs = obs.astype(np.float32), rewards.astype(np.float32), steps.astype(np.int32)
-        memories, chosen = act(policies, critics, memories, *inputs, keys, way, actions)
-        return np.asarray(chosen)
+    def one_group(columns: np.ndarray, pools: list[Pool]) -> Episodes:
+        keys = jax.vmap(jax.vmap(place, (None, 0)), (0, None))(jnp.arange(len(pools)), jnp.asarray(columns))
+        memories = jax.vmap(lambda policy: jax.vmap(lambda _: policy.memory(1))(jnp.arange(len(columns))))(policies)
 
-    return roll_out(choose, pools, episodes, first_seed=seed, without=without)
+        def choose(obs: np.ndarray, rewards: np.ndarray, steps: np.ndarray) -> np.ndarray:
+            nonlocal memories
+            if stopping():
+                raise StoppedError
+            inputs = obs.astype(np.float32), rewards.astype(np.float32), steps.astype(np.int32)
+            memories, chosen = act(policies, critics, memories, *inputs, keys, way, actions)
+            return np.asarray(chosen)
+
+        return roll_out(choose, pools, len(columns), first_seed=seed + int(columns[0]), without=without)
+
+    groups = np.array_split(np.arange(episodes), count)
+    if all(pool.size >= count for pool in pools):
+        with ExitStack() as stack, ThreadPoolExecutor(count) as threads:
+            parts = [stack.enter_context(pool.split(count)) for pool in pools]
+            found = list(threads.map(one_group, groups, map(list, zip(*parts, strict=True))))
+    else:
+        found = [one_group(group, pools) for group in groups]
+    failures = {
+        (row, column + int(group[0])): why
+        for group, part in zip(groups, found, strict=True)
+        for (row, column), why in part.failures.items()
+    }
+    together = lambda arrays: np.concatenate(list(arrays), axis=1)  # noqa: E731
+    return Episodes(together(part.returns for part in found), together(part.lengths for part in found), failures)
