@@ -22,11 +22,11 @@ from edp import evaluate
 from edp.algorithms.td3bc import TD3BC
 from edp.data import tasks
 from edp.deploy import LoadedPolicy
+from edp.flops import gemm, matmul_flops, seconds
 from edp.networks import Critic
 from edp.policies import DiffusionConfig
 from edp.settings import layers, resolve
 from edp.spec import DataOptions, EvalOptions, Spec, TrainOptions
-from flops import gemm, matmul_flops, seconds
 
 OBS, ACT, CALLS = 17, 6, 1000
 TASK = "walker2d-medium-v2"

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from edp.run import Run
+
 TASK = "local/hopper-medium-expert"
 # For ten thousand steps rather than two million: larger steps, and targets that follow faster.
 SHORT = ["--steps", "10000", "--lr", "0.001", "--tau", "0.05", "--seeds", "2"]
@@ -46,12 +48,12 @@ def jobs() -> dict[tuple[str, str], list[str]]:
 
 def scores(folder: Path, options: list[str]) -> np.ndarray | None:
     """(seeds, episodes) at the end of the run, if it has ended."""
-    if not (folder / "checkpoint").exists():
+    if not (folder / "config.json").exists() or (run := Run.open(folder)).status["state"] != "finished":
         return None
-    command = json.loads((folder / "config.json").read_text())["command"]
+    command = run.config["command"]
     if command[3 : 3 + len(options)] != options:
         sys.exit(f"{folder} was made with other options ({' '.join(command)}): remove it, or choose another --out")
-    return np.array(json.loads((folder / "evaluations.jsonl").read_text().splitlines()[0])["scores"])
+    return np.array(run.evaluations()[0]["scores"])
 
 
 def main() -> None:
@@ -66,8 +68,9 @@ def main() -> None:
         if scores(folder, options) is None:
             if args.finished:
                 continue
-            command = [sys.executable, "-m", "edp", "train", TASK, *options, "--out", str(folder)]
-            subprocess.run(command, check=True)
+            started = ["--resume", str(folder)] if (folder / "config.json").exists() else None
+            words = started or [TASK, *options, "--out", str(folder)]
+            subprocess.run([sys.executable, "-m", "edp", "train", *words], check=True)
         found = scores(folder, options)
         assert found is not None
         row = {

@@ -21,9 +21,9 @@ import numpy as np
 
 import edp.envs  # noqa: F401
 from edp.evaluate import PLAIN_WAY, Pool, act, evaluate
+from edp.flops import gemm, matmul_flops, seconds
 from edp.networks import Critic
 from edp.policies import DiffusionConfig
-from flops import gemm, matmul_flops, seconds
 
 EPISODES, STEPS, ACTIONS, ROUNDS = 10, 1000, 10, 5
 OBS, ACT = 11, 3

@@ -24,8 +24,8 @@ from edp import settings, train
 from edp.algorithms import ALGORITHMS
 from edp.data import d4rl, episodes
 from edp.errors import UserError
+from edp.flops import gemm, matmul_flops, seconds
 from edp.policies import POLICIES
-from flops import gemm, matmul_flops, seconds
 
 OBS, ACT, BATCH, STEPS, ROUNDS = 17, 6, 256, 50, 5
 

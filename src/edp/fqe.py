@@ -2,9 +2,11 @@
 
 A Q-function is fitted to the data's rewards and to its own values of the actions that the policy takes in the next
 states. The policy is fixed, so those actions are drawn once, before the fit; that makes diffusion policies as cheap as
-any other. The fit starts from the returns that really followed, and goes on from there to the policy's own. Where the
-policy's actions are far from the data's nobody knows what follows, and a Q-function guesses too high: each step there
-costs a penalty that grows with the distance.
+any other. The fit starts from the returns that really followed, and goes on from there to the policy's own.
+
+Two things keep it from guessing. Transitions in which the data did what the policy would do count more, so that the fit
+is good where the policy goes. And where the policy's actions are far from all of the data's nobody knows what follows:
+each step there costs a penalty that grows with the distance.
 
 The result is for ranking policies: a discounted return from the data's first states, less the penalties.
 """
@@ -26,6 +28,8 @@ from edp.networks import Critic
 from edp.options import option
 
 BLOCK = 500  # states at a time
+WIDTH = 0.5  # how near, in stds of an action, the data's action must be to count
+USUAL = 0.9  # share of the data's own actions that are near enough to others to cost nothing
 TAU = 0.05  # of the target: values settle in 1 / (tau (1 - discount)) steps
 LR, CLIP, HIDDEN = 1e-3, 5.0, (256, 256)
 
@@ -33,11 +37,11 @@ LR, CLIP, HIDDEN = 1e-3, 5.0, (256, 256)
 @dataclass(frozen=True)
 class FQEOptions:
     fqe_steps: int = option(
-        3000, "steps of the fit: half towards what followed in the data, half towards the policy's", low=2
+        2000, "steps of the fit: half towards what followed in the data, half towards the policy's", low=2
     )
-    fqe_rows: int = option(20_000, "transitions of the data that are used, drawn at random", low=100)
+    fqe_rows: int = option(10_000, "transitions of the data that are used, drawn at random", low=100)
     fqe_batch: int = option(256, "transitions in a batch", low=1)
-    fqe_discount: float = option(0.99, "discount of the values", low=0.0, high=0.9999)
+    fqe_discount: float = option(0.997, "discount of the values", low=0.0, high=0.9999)
     fqe_penalty: float = option(1.0, "for actions that are far from the data's, in mean rewards", low=0.0)
 
 
@@ -55,7 +59,7 @@ class Problem(NamedTuple):
     std: Float[Array, " obs"]
     action_std: Float[Array, " act"]
     scale: Float[Array, ""]
-    usual: Float[Array, ""]  # distance of an action in the data to the nearest other one
+    usual: Float[Array, ""]  # a distance at which one of the data's actions may be from the nearest other one
 
     @property
     def points(self) -> Float[Array, "rows point"]:
@@ -90,7 +94,7 @@ def prepare(dataset: Dataset, options: FQEOptions, seed: int = 0) -> Problem:
     )
     problem = Problem(*(jnp.asarray(column, jnp.float32) for column in columns))
     apart = nearest(problem.points[:2000], problem.points, 1)  # the nearest one is itself
-    return problem._replace(usual=jnp.median(apart) + 1e-6)
+    return problem._replace(usual=jnp.quantile(apart, USUAL) + 1e-6)
 
 
 def nearest(points: Float[Array, "n d"], among: Float[Array, "m d"], rank: int = 0) -> Float[Array, " n"]:
@@ -136,7 +140,7 @@ def evaluate(
 def value(
     policy: Any, critic: Any, problem: Problem, options: FQEOptions, way: Way, actions: int, key
 ) -> Float[Array, ""]:
-    next_key, first_key, fit_key = jax.random.split(key, 3)
+    next_key, own_key, first_key, fit_key = jax.random.split(key, 4)
 
     def act(states: Array, key) -> Array:
         """The action that the policy takes in each (scaled) state."""
@@ -147,11 +151,13 @@ def value(
     next_action = act(problem.next_obs, next_key)
     apart = nearest(problem.point(problem.next_obs, next_action), problem.points)
     penalty = options.fqe_penalty * jnp.abs(problem.reward).mean() * jnp.maximum(apart / problem.usual - 1, 0)
-    q = fit(problem, next_action, penalty, fit_key, options)
+    differs = jnp.mean(((act(problem.obs, own_key) - problem.action) / problem.action_std[None]) ** 2, axis=1)
+    weight = jnp.exp(-differs / (2 * WIDTH**2)) + 1e-3
+    q = fit(problem, next_action, penalty, weight / weight.mean(), fit_key, options)
     return q(problem.first_obs, act(problem.first_obs, first_key)).min(axis=0).mean() * problem.scale
 
 
-def fit(problem: Problem, next_action: Array, penalty: Array, key, options: FQEOptions) -> Critic:
+def fit(problem: Problem, next_action: Array, penalty: Array, weight: Array, key, options: FQEOptions) -> Critic:
     """The Q-function of the policy that takes these actions."""
     optimiser = for_each_member(adam(LR, CLIP))
     low, high = problem.followed.min(), problem.followed.max()
@@ -166,7 +172,8 @@ def fit(problem: Problem, next_action: Array, penalty: Array, key, options: FQEO
         target = jnp.where(number < options.fqe_steps // 2, problem.followed[at], target)
 
         def loss(q: Critic):
-            return jnp.sum(jnp.mean((q(problem.obs[at], problem.action[at]) - target[None]) ** 2, axis=1)), {}
+            error = q(problem.obs[at], problem.action[at]) - target[None]
+            return jnp.sum(jnp.mean(weight[at][None] * error**2, axis=1)), {}
 
         return descend(state, loss, optimiser, TAU)[0], None
 

@@ -17,6 +17,7 @@ commands:
   runs              what is trained, how far it is, and how it scores
   compare RUN RUN   which algorithm is better, and how sure that is
   ablate NAME RUN   a run's score over a range of one option of acting, as the paper has it
+  bench             how fast this machine trains and acts: the paper's efficiency figure
   data list         the tasks, and which of their files are here
   data get TASK     download D4RL's file for a task
   data make TASK    make a built-in set, a look-alike, or a new one
@@ -59,6 +60,8 @@ def dispatch(argv: list[str]) -> int:
         from edp.cli.eval import main as run
     elif command == "runs":
         from edp.cli.runs import main as run
+    elif command == "bench":
+        from edp.cli.bench import main as run
     elif command == "compare":
         from edp.cli.compare import main as run
     elif command == "ablate":
@@ -66,5 +69,5 @@ def dispatch(argv: list[str]) -> int:
     elif command == "data":
         from edp.cli.data import main as run
     else:
-        raise unknown("command", command, ["train", "eval", "runs", "compare", "ablate", "data"])
+        raise unknown("command", command, ["train", "eval", "runs", "compare", "ablate", "bench", "data"])
     return run(rest)

@@ -1,0 +1,68 @@
+"""How well fitted Q evaluation, from the data alone, ranks policies that differ in everything.
+
+    python benchmarks/offline.py RUN … [--json results/offline.json]
+
+The runs must be of one task (those that benchmarks/compare.py leaves in runs/compare, say). Every seed of every run is
+a policy; its true score is the run's last evaluation. Prints both and Spearman's rank correlation.
+"""
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from edp import experiment, fqe
+from edp.cli.display import find_data_of
+from edp.evaluator import actors
+from edp.metrics import curve
+from edp.run import Run
+from edp.spec import check_acting
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", type=Path, nargs="+")
+    parser.add_argument("--json", type=Path)
+    values = parser.parse_args()
+    options, problem, rows = fqe.FQEOptions(), None, []
+    for path in values.runs:
+        folder = Run.open(path)
+        spec, found = experiment.load(folder)
+        if spec.policy.reads_histories:
+            print(f"{path.name}: a policy that reads histories, passed over", file=sys.stderr)
+            continue
+        if problem is None:
+            problem = fqe.prepare(experiment.read_data(folder, spec, find_data_of(folder, spec)), options)
+        start, acting = time.perf_counter(), spec.evaluation
+        models = actors(found.tree, acting.act_with, check_acting(spec, acting))
+        found_values = fqe.evaluate(*models, problem, options, acting.way, acting.eas)
+        scores = curve(folder.evaluations()).scores[-1]
+        config = folder.config
+        for i, (value, score) in enumerate(zip(found_values, scores, strict=True)):
+            best = f", best {spec.data.best:.0%}" if spec.data.best < 1 else ""
+            name = f"{config['algorithm']['name']} + {config['policy']['name']}{best}"
+            rows.append({"method": name, "seed": spec.training.seed + i, "score": score, "value": float(value)})
+            print(f"{name:<32} seed {i}  score {score:6.1f}  value {value:8.1f}", flush=True)
+        print(f"  ({time.perf_counter() - start:.0f} s)", flush=True)
+    pairs = np.array([(row["score"], row["value"]) for row in rows])
+    result = {
+        "task": spec.task.name,
+        "options": asdict(options),
+        "rank_correlation": float(spearmanr(*pairs.T)[0]),
+        "best_by_value": float(pairs[np.argmax(pairs[:, 1]), 0]),
+        "best": float(pairs[:, 0].max()),
+        "mean": float(pairs[:, 0].mean()),
+        "policies": sorted(rows, key=lambda row: row["score"]),
+    }
+    print(f"rank correlation {result['rank_correlation']:.2f} over {len(rows)} policies")
+    if values.json:
+        values.json.write_text(json.dumps(result, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

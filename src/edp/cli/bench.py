@@ -1,0 +1,124 @@
+"""edp bench"""
+
+from pathlib import Path
+
+from edp.cli.options import Parser
+from edp.errors import unknown
+
+DESCRIPTION = """The paper's efficiency figure on this machine: how fast Diffusion-QL with K = 100 (dql), EDP without
+DPM-Solver, EDP without action approximation, EDP and feed-forward TD3+BC train and act, at walker2d's shapes, without
+any data. All variants take turns; compilation is counted apart. Wants an idle machine."""
+TITLES = {"training": "training steps/s", "acting": "environment steps/s"}
+
+
+def main(argv: list[str]) -> int:
+    parser = Parser("edp bench", DESCRIPTION)
+    parser.add_argument("--rounds", type=int, default=5, metavar="…", help="measurements of each variant (default: 5)")
+    parser.add_argument(
+        "--only", type=lambda text: text.split(","), metavar="…", help="these variants, comma-separated (default: all)"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw a bar chart (.png, .svg, .pdf)")
+    values = parser.parse(argv)
+
+    from edp import bench
+    from edp.data.d4rl import check_writable
+
+    names = values.only or list(bench.VARIANTS)
+    for name in names:
+        if name not in bench.VARIANTS:
+            raise unknown("variant", name, bench.VARIANTS)
+    for path in filter(None, (values.json, values.picture)):
+        check_writable(path)
+    from rich.console import Console
+
+    console, rows = Console(), []
+    with console.status("") as status:
+        for event in bench.measure(names, max(1, values.rounds)):
+            if isinstance(event, str):
+                status.update(event)
+            else:
+                rows = event
+    result = summary(rows)
+    show(result, console)
+    if values.json:
+        from edp.run import write_json
+
+        write_json(values.json, result)
+        print(values.json)
+    if values.picture:
+        picture(result, values.picture)
+    return 0
+
+
+def summary(rows: list) -> dict:
+    import os
+
+    import jax
+
+    from edp.bench import GEMM
+    from edp.run import about_here
+
+    machine = next(row for row in rows if row.name == GEMM)
+    rate = machine.median * machine.flops
+    return {
+        "about": about_here()["packages"] | {"device": jax.devices()[0].device_kind, "cores": os.cpu_count()},
+        "gemm_gflops": rate / 1e9,
+        "variants": [
+            {
+                "name": row.name,
+                "what": row.what,
+                "steps_per_second": row.median,
+                "spread": [min(row.rates), max(row.rates)],
+                "gflop_per_step": row.flops / 1e9,
+                "share_of_gemm": row.median * row.flops / rate,
+                "compile_seconds": row.compile_seconds,
+            }
+            for row in rows
+            if row.name != GEMM
+        ],
+    }
+
+
+def show(result: dict, console) -> None:
+    from rich.table import Table
+
+    for what, unit in TITLES.items():
+        rows = [row for row in result["variants"] if row["what"] == what]
+        slowest = rows[0]["steps_per_second"]
+        table = Table("variant", unit, "spread", f"× {rows[0]['name']}", "GFLOP/step", "share of GEMM", "compiled in")
+        for row in rows:
+            table.add_row(
+                row["name"],
+                f"{row['steps_per_second']:,.1f}",
+                "{:,.1f} to {:,.1f}".format(*row["spread"]),
+                f"{row['steps_per_second'] / slowest:.1f}",
+                f"{row['gflop_per_step']:.4g}",
+                f"{row['share_of_gemm']:.0%}",
+                f"{row['compile_seconds']:.1f} s",
+            )
+        console.print(table)
+    console.print(f"GEMM rate (256³, float32): {result['gemm_gflops']:.0f} GFLOP/s", highlight=False)
+
+
+def picture(result: dict, path: Path) -> None:
+    """Bars of training and acting, as in the paper's figure."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+    for axis, (what, title) in zip(axes, TITLES.items(), strict=True):
+        rows = [row for row in result["variants"] if row["what"] == what]
+        medians = [row["steps_per_second"] for row in rows]
+        low, high = ([abs(row["spread"][i] - row["steps_per_second"]) for row in rows] for i in (0, 1))
+        bars = axis.barh([row["name"] for row in rows], medians, xerr=(low, high), color="C0", ecolor="0.5")
+        axis.bar_label(bars, [f"  {value:,.0f}" if value >= 10 else f"  {value:.1f}" for value in medians])
+        axis.invert_yaxis()
+        axis.set_xlabel(title)
+        axis.margins(x=0.18)
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+    print(path)
