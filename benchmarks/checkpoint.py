@@ -45,7 +45,7 @@ def main() -> None:
             saves = block >= 0 and block % 2 == 0
             start = time.perf_counter()
             if saves:
-                checkpoints.save(block + 1, states, score=float(block))
+                checkpoints.save(block + 1, states)
                 blocked.append(time.perf_counter() - start)
             states, metrics, _ = train.epoch(algorithm.update, states, data, step_keys, batch_size=BATCH)
             jax.block_until_ready(metrics)

@@ -41,7 +41,7 @@ def main() -> None:
         start, acting = time.perf_counter(), spec.evaluation
         models = actors(found.tree, acting.act_with, check_acting(spec, acting))
         found_values = fqe.evaluate(*models, problem, options, acting.way, acting.eas)
-        scores = curve(folder.evaluations()).scores[-1]
+        scores = curve(folder.training_evaluations()).scores[-1]
         config = folder.config
         for i, (value, score) in enumerate(zip(found_values, scores, strict=True)):
             best = f", best {spec.data.best:.0%}" if spec.data.best < 1 else ""

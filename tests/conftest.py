@@ -1,8 +1,18 @@
+import atexit
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 # Tests compile many small programs and run each for a moment: spend little time on making them fast.
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()
+
+# The processes that share the work, and those that tests start, share what they compile.
+if "EDP_TEST_COMPILED" not in os.environ:
+    os.environ["EDP_TEST_COMPILED"] = tempfile.mkdtemp(prefix="edp-compiled-")
+    atexit.register(shutil.rmtree, os.environ["EDP_TEST_COMPILED"], ignore_errors=True)
+os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ["EDP_TEST_COMPILED"]
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
 
 import h5py
 import jax

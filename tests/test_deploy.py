@@ -65,7 +65,10 @@ def test_draws_are_its_own(folder):
     assert not np.array_equal(one, other.act(obs))
     assert not np.array_equal(one, first.act(obs))  # the next step
     first.reset()
-    np.testing.assert_array_equal(one, first.act(obs))
+    again.reset()
+    other_episode = first.act(obs)
+    assert not np.array_equal(one, other_episode)
+    np.testing.assert_array_equal(other_episode, again.act(obs))
 
 
 def test_checkpoints_and_seeds_are_chosen(folder):
@@ -147,6 +150,20 @@ def test_tensorboard(hopper_file, tmp_path):
     events = b"".join(file.read_bytes() for file in (tmp_path / "r" / "tensorboard").iterdir())
     for name in (b"train/critic_loss", b"evaluation/score", b"speed/steps_per_second"):
         assert name in events
+
+
+def test_tensorboard_that_has_stopped_is_left(tmp_path):
+    """Its thread ends on an error, and whoever hands it more would wait for ever."""
+    pytest.importorskip("tensorboardX")
+    said = []
+    loggers = Loggers(["tensorboard"], tmp_path, {}, said.append)
+    writer = loggers.open["tensorboard"].writer._get_file_writer().event_writer
+    writer._worker.stop()
+    writer._worker.join()
+    for step in range(50):
+        loggers.log(step, {"loss": 1.0})
+    loggers.close()
+    assert said == ["logging to tensorboard failed, and goes on without it (its writer has stopped)"]
 
 
 def test_unknown_and_missing_loggers(hopper_file, tmp_path, fails, monkeypatch):

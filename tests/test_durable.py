@@ -41,17 +41,10 @@ def train(hopper_file, out, *more):
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    """An environment in which programs are compiled once."""
-    keep = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path_factory.mktemp("compiled"))}
-    return {**os.environ, **keep, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
-
-
-@pytest.fixture(scope="module")
-def whole(hopper_file, compiled, tmp_path_factory):
+def whole(hopper_file, tmp_path_factory):
     """A run that nothing happened to."""
     out = tmp_path_factory.mktemp("runs") / "whole"
-    subprocess.run(command(*train(hopper_file, out)), check=True, env=compiled, capture_output=True)
+    subprocess.run(command(*train(hopper_file, out)), check=True, capture_output=True)
     return out
 
 
@@ -80,7 +73,7 @@ def steps_done(folder):
     return len((folder / "metrics.jsonl").read_text().splitlines()) if (folder / "metrics.jsonl").exists() else 0
 
 
-def test_killed_at_random_moments_and_resumed_equals_an_uninterrupted_run(hopper_file, whole, compiled, tmp_path):
+def test_killed_at_random_moments_and_resumed_equals_an_uninterrupted_run(hopper_file, whole, tmp_path):
     out, rng = tmp_path / "killed", random.Random(0)
     moments = []
     for kill in range(KILLS):
@@ -89,7 +82,7 @@ def test_killed_at_random_moments_and_resumed_equals_an_uninterrupted_run(hopper
         if done * EPOCH >= STEPS - 2 * EPOCH:
             shutil.rmtree(out)
             resume, done = train(hopper_file, out), 0
-        process = subprocess.Popen(command(*resume), env=compiled, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(command(*resume), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if kill % 3 == 0:  # while a checkpoint is being written
             while process.poll() is None and not (steps_done(out) > done + 2 and is_writing(out)):
                 time.sleep(0.0005)
@@ -105,17 +98,17 @@ def test_killed_at_random_moments_and_resumed_equals_an_uninterrupted_run(hopper
         if (out / "config.json").exists():
             assert Run.open(out).status["state"] in ("killed", "finished")
     if Run.open(out).status["state"] != "finished":
-        subprocess.run(command("train", "--resume", out), check=True, env=compiled, capture_output=True)
+        subprocess.run(command("train", "--resume", out), check=True, capture_output=True)
     assert any(writing for _, writing, _ in moments), moments
     assert_same(out, whole)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signals_stop_with_a_checkpoint_and_resume_goes_on(number, hopper_file, whole, compiled, tmp_path):
+def test_signals_stop_with_a_checkpoint_and_resume_goes_on(number, hopper_file, whole, tmp_path):
     out = tmp_path / "stopped"
     process = subprocess.Popen(
         command(*train(hopper_file, out, "--checkpoint-every", 10_000, "--eval-every", 300)),
-        **{"env": compiled, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True},
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True},
     )
     while process.poll() is None and not steps_done(out):
         time.sleep(0.001)
@@ -128,18 +121,18 @@ def test_signals_stop_with_a_checkpoint_and_resume_goes_on(number, hopper_file, 
     steps = Checkpoints(run.checkpoints).steps()
     assert steps == [run.status["step"]]
     assert 0 < steps[0] < STEPS
-    assert subprocess.run(command("train", "--resume", out, "--quiet"), env=compiled).returncode == 0
+    assert subprocess.run(command("train", "--resume", out, "--quiet")).returncode == 0
     assert digest(arrays(out)) == digest(arrays(whole))
     assert (out / "metrics.jsonl").read_bytes() == (whole / "metrics.jsonl").read_bytes()
 
 
-def test_a_larger_budget_goes_on_where_the_run_ended(hopper_file, whole, compiled, tmp_path):
+def test_a_larger_budget_goes_on_where_the_run_ended(hopper_file, whole, tmp_path):
     """Also in the middle of an epoch: 250 is no multiple of 20."""
     out = tmp_path / "longer"
-    subprocess.run(command(*train(hopper_file, out, "--steps", 250)), check=True, env=compiled, capture_output=True)
+    subprocess.run(command(*train(hopper_file, out, "--steps", 250)), check=True, capture_output=True)
     assert Run.open(out).status["step"] == 250
     done = command("train", "--resume", out, "--steps", STEPS)
-    subprocess.run(done, check=True, env=compiled, capture_output=True)
+    subprocess.run(done, check=True, capture_output=True)
     for (name, a), b in zip(arrays(out).items(), arrays(whole).values(), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4, err_msg=name)
 
@@ -174,10 +167,10 @@ class TestDamage:
         if how in ("folder",):
             assert found.step == STEPS - EPOCH
 
-    def test_resuming_says_so_and_trains_it_again(self, whole, copy, compiled):
+    def test_resuming_says_so_and_trains_it_again(self, whole, copy):
         shutil.rmtree(copy / "checkpoints" / str(STEPS) / "state")
         (copy / "status.json").unlink()  # as if it had been killed
-        done = subprocess.run(command("train", "--resume", copy), env=compiled, capture_output=True, text=True)
+        done = subprocess.run(command("train", "--resume", copy), capture_output=True, text=True)
         assert f"{STEPS}: damaged" in done.stderr
         assert "the one before it is used" in done.stderr
         assert_same(copy, whole)
@@ -194,10 +187,30 @@ class TestDamage:
             assert str(copy / "config.json") in fails(*words)
 
     def test_lines_that_a_crash_left_unfinished_are_passed_over(self, copy):
-        rows = Run.open(copy).metrics()
+        run = Run.open(copy)
+        rows = run.metrics()
         with open(copy / "metrics.jsonl", "a") as file:
             file.write('{"step": 420, "metr')
-        assert Run.open(copy).metrics() == rows
+        assert run.metrics() == rows
+        run.log_metrics({"step": 440})
+        assert run.metrics() == [*rows, {"step": 440}]
+
+    def test_a_config_that_does_not_fit_its_checkpoints_removes_nothing(self, copy, fails):
+        config = json.loads((copy / "config.json").read_text())
+        config["policy"]["hidden"] = [17, 17]
+        (copy / "config.json").write_text(json.dumps(config))
+        before = sorted((copy / "checkpoints").iterdir()), (copy / "metrics.jsonl").read_bytes()
+        assert "of another run" in fails("train", "--resume", copy, "--steps", STEPS + 10)
+        assert before == (sorted((copy / "checkpoints").iterdir()), (copy / "metrics.jsonl").read_bytes())
+
+    def test_is_told_when_evaluating(self, copy, capsys):
+        shutil.rmtree(copy / "checkpoints" / str(STEPS) / "state")
+        assert main(["eval", str(copy), "--episodes", "1"]) == 0
+        assert f"{STEPS}: damaged" in capsys.readouterr().err
+        with pytest.warns(UserWarning, match="damaged"):
+            edp.load_policy(copy)
+        assert main(["eval", str(copy), "--offline", "--fqe-steps", "4", "--fqe-rows", "100"]) == 0
+        assert "damaged" in capsys.readouterr().err
 
 
 def test_a_running_run_is_evaluated_at_its_last_checkpoint(copy, capsys):
@@ -260,6 +273,18 @@ class TestRefusals:
         for words in (["eval", copy], ["train", "--resume", copy, "--steps", STEPS + 10], ["ablate", "eas", copy]):
             assert "a link" in fails(*words)
         assert victim.is_dir() or victim.read_text() == "precious"
+
+    def test_links_that_lead_out_of_a_new_run(self, hopper_file, tmp_path, fails):
+        victim, out = tmp_path / "victim", tmp_path / "out"
+        victim.write_text("precious")
+        out.mkdir()
+        (out / ".lock").symlink_to(victim)
+        assert str(out) in fails(*train(hopper_file, out))
+        assert victim.read_text() == "precious"
+
+    def test_names_that_no_disk_has(self, fails):
+        for words in (["eval", "x" * 300], ["train", "--resume", "x" * 300], ["runs", "x" * 300]):
+            assert "too long" in fails(*words)
 
 
 class TestNaN:
@@ -352,18 +377,18 @@ class TestFullDisk:
             assert main(["train", "--resume", str(out), "--quiet"]) == 0
             assert Run.open(out).status["state"] == "finished"
 
-    def test_of_a_checkpoint(self, hopper_file, whole, tmp_path, compiled):
+    def test_of_a_checkpoint(self, hopper_file, whole, tmp_path):
         """A real one: a file size limit makes large writes fail."""
         out = tmp_path / "full"
-        subprocess.run(command(*train(hopper_file, out, "--steps", 100)), check=True, env=compiled, capture_output=True)
+        subprocess.run(command(*train(hopper_file, out, "--steps", 100)), check=True, capture_output=True)
         limited = ["bash", "-c", 'ulimit -f 16; trap "" XFSZ; exec "$@"', "-", *command("train", "--resume", out)]
-        done = subprocess.run([*limited, "--steps", str(STEPS)], env=compiled, capture_output=True, text=True)
+        done = subprocess.run([*limited, "--steps", str(STEPS)], capture_output=True, text=True)
         assert done.returncode == 2, done.stderr
         assert "cannot write" in done.stderr.splitlines()[-1]
         assert "Traceback" not in done.stderr
         assert Run.open(out).status["state"] in ("failed", "killed")
         assert digest(arrays(out)) == digest(arrays(out, 100))
-        subprocess.run(command("train", "--resume", out), check=True, env=compiled, capture_output=True)
+        subprocess.run(command("train", "--resume", out), check=True, capture_output=True)
         assert_same(out, whole)
 
 
@@ -418,6 +443,11 @@ def test_a_hostile_config_is_refused(copy, fails):
         ("policy", "name", "../../etc/passwd"),
         ("algorithm", "name", "__class__"),
         ("evaluation", "episodes", 10**12),
+        ("evaluation", "act_with", None),
+        ("policy", "schedule", 5),
+        ("policy", "hidden", 5),
+        ("policy", "calls", [3]),
+        ("training", "seed", True),
     ]:
         changed = json.loads(json.dumps(config))
         changed[part][name] = value
@@ -433,3 +463,17 @@ def test_nothing_here_unpickles_or_evaluates():
         for word in ("pickle.load", "import pickle", "allow_pickle=True", "eval(", "exec(", "shell=True"):
             found = re.search(rf"(?<![\w.]){re.escape(word)}", text)
             assert not found, f"{path}: {word}"
+
+
+def test_edp_runs_survives_anything_in_a_status(copy, capsys):
+    for text in ('{"state": 5}', '{"failed_seeds": null}', "[]", "{", '{"reason": {}}'):
+        (copy / "status.json").write_text(text)
+        assert main(["runs", str(copy)]) == 0
+        assert str(copy)[:20] in capsys.readouterr().out.replace("\n", "")
+
+
+def test_a_run_that_was_stopped_before_its_first_evaluation_is_not_damaged(copy, capsys):
+    (copy / "evaluations.jsonl").unlink()
+    assert main(["eval", str(copy), "--episodes", "1"]) == 0
+    assert main(["runs", str(copy), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["state"] == "finished"

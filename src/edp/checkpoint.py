@@ -22,47 +22,51 @@ from orbax.checkpoint import checkpoint_managers as keep
 from edp.errors import UserError, first_line
 
 STATE, ABOUT = "state", "about"
-LATEST, BEST, SPREAD = 2, 1, 10  # checkpoints that are kept: the last ones, the best, and some from along the way
+LATEST, SPREAD = 2, 10  # checkpoints that are kept: the last ones, and so many from along the way
 
 
 class Checkpoint(NamedTuple):
     step: int
     tree: Any
     about: dict[str, Any]
+    damaged: tuple[str, ...] = ()  # later ones that cannot be used, and why
 
     @property
     def failed(self) -> dict[int, str]:
         """Seeds whose training had become NaN by then, and how."""
-        return {int(seed): why for seed, why in self.about.get("failed", {}).items()}
+        return {int(seed): str(why) for seed, why in self.about.get("failed", {}).items()}
 
 
 class Checkpoints:
     """The checkpoints in a folder, by step.
 
     ``total`` is the length of the run, over which those that are kept are spread; without it nothing is written. The
-    steps in ``held`` are kept in any case.
+    steps in the set ``held`` are kept in any case.
     """
 
-    def __init__(self, folder: Path, total: int = 0, held: Set[int] = frozenset()):
-        self.folder, writes = folder, total > 0
+    def __init__(self, folder: Path, total: int = 0):
+        self.folder, self.held, writes = folder, set[int](), total > 0
         be_quiet()
         options = ocp.CheckpointManagerOptions(
             read_only=not writes,
             create=writes,
             cleanup_tmp_directories=writes,
-            best_fn=score_of,
-            preservation_policy=kept(total, held),
+            preservation_policy=keep.AnyPreservationPolicy(
+                [
+                    keep.LatestN(LATEST),
+                    keep.EveryNSteps(max(1, total // SPREAD), exact_interval=False),
+                    Held(self.held),
+                ]
+            ),
         )
-        if writes:
-            folder.mkdir(exist_ok=True)
         handlers = {STATE: ocp.StandardCheckpointHandler(), ABOUT: ocp.JsonCheckpointHandler()}
-        self.manager = (
-            ocp.CheckpointManager(folder.absolute(), options=options, item_handlers=handlers)
-            if folder.is_dir()
-            else None
-        )
+        self.manager = None
+        if writes or folder.is_dir():
+            with errors_of_writing(folder):
+                folder.mkdir(exist_ok=True)
+                self.manager = ocp.CheckpointManager(folder.absolute(), options=options, item_handlers=handlers)
 
-    def save(self, step: int, tree: Any, score: float | None = None, about: dict[str, Any] | None = None) -> None:
+    def save(self, step: int, tree: Any, about: dict[str, Any] | None = None) -> None:
         """Write in the background. What went wrong with the one before is raised here."""
         assert self.manager is not None
         leaves = {name: np.array(leaf) for name, leaf in by_name(tree).items()}  # copies: training goes on
@@ -70,9 +74,7 @@ class Checkpoints:
         items = {STATE: ocp.args.StandardSave(leaves), ABOUT: ocp.args.JsonSave(about)}  # pyright: ignore
         with errors_of_writing(self.folder):
             self.manager.check_for_errors()
-            self.manager.save(
-                step, args=ocp.args.Composite(**items), metrics=None if score is None else {"score": score}, force=True
-            )
+            self.manager.save(step, args=ocp.args.Composite(**items), force=True)
 
     def finish(self) -> None:
         """Wait until everything is on disk."""
@@ -83,12 +85,6 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         return sorted(self.manager.all_steps()) if self.manager else []
-
-    def best(self) -> int | None:
-        """The step with the best score."""
-        found = {step: self.manager.metrics(step) for step in self.steps()} if self.manager else {}
-        scores = {step: metrics["score"] for step, metrics in found.items() if metrics}
-        return max(scores, key=lambda step: scores[step]) if scores else None
 
     def load(self, step: int, like: Any) -> Checkpoint:
         """One checkpoint, with the structure, shapes and types of ``like`` (its arrays may be abstract)."""
@@ -114,17 +110,23 @@ class Checkpoints:
             raise UserError(f"{where}: damaged (its arrays are not those that were saved)")
         return Checkpoint(step, jax.tree.unflatten(jax.tree.structure(like), arrays.values()), about)
 
-    def latest(self, like: Any, *, remove_damaged: bool = False) -> tuple[Checkpoint | None, list[str]]:
-        """The last good checkpoint, and what is wrong with those after it."""
-        damaged = []
+    def latest(self, like: Any, *, remove_damaged: bool = False) -> Checkpoint | None:
+        """The last good checkpoint, with what is wrong with those after it; they are removed only if it is there."""
+        damaged: dict[int, str] = {}
         for step in reversed(self.steps()):
             try:
-                return self.load(step, like), damaged
+                found = self.load(step, like)
             except UserError as error:
-                damaged.append(str(error))
-                if remove_damaged and self.manager:
-                    self.manager.delete(step)
-        return None, damaged
+                damaged[step] = str(error)
+                continue
+            for bad in damaged if remove_damaged else ():
+                assert self.manager is not None
+                self.manager.delete(bad)
+            return found._replace(damaged=tuple(damaged.values()))
+        if damaged:
+            others = f" (nor can the other {len(damaged) - 1})" if len(damaged) > 1 else ""
+            raise UserError(f"{next(iter(damaged.values()))}{others}")
+        return None
 
     def close(self) -> None:
         if self.manager is not None:
@@ -145,10 +147,6 @@ def be_quiet() -> None:
         sys.unraisablehook = hook
 
 
-def score_of(metrics: dict[str, float]) -> float:
-    return metrics["score"]
-
-
 class Held(NamedTuple):
     """Keeps the steps in a set that may grow."""
 
@@ -156,17 +154,6 @@ class Held(NamedTuple):
 
     def should_preserve(self, checkpoints: Sequence[Any], *, context: Any) -> list[bool]:
         return [checkpoint.step in self.steps for checkpoint in checkpoints]
-
-
-def kept(total: int, held: Set[int]) -> keep.PreservationPolicy:
-    return keep.AnyPreservationPolicy(
-        [
-            keep.LatestN(LATEST),
-            Held(held),
-            keep.BestN(get_metric_fn=score_of, n=BEST, keep_checkpoints_without_metrics=False),
-            keep.EveryNSteps(max(1, total // SPREAD), exact_interval=False),
-        ]
-    )
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Trained policies out of their runs, for use: NumPy in, NumPy out."""
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,12 @@ class LoadedPolicy:
 
     def __init__(self, spec: Spec, models: tuple[Any, Any], dims: tuple[int, int], options: EvalOptions, draws: int):
         self.spec, self.options, self.dims = spec, options, dims
-        self._models, self._key = models, jax.random.key(draws)
+        self._models, self._key, self._episode = models, jax.random.key(draws), -1
         self.reset()
 
     def reset(self) -> None:
-        """A new episode: forget what was seen, which matters to policies that remember."""
+        """A new episode: other draws, and nothing of what was seen (which matters to policies that remember)."""
+        self._episode += 1
         self._step, self._memories, self._keys = 0, None, None
 
     def act(self, obs: np.ndarray, reward: np.ndarray | float = 0.0) -> np.ndarray:
@@ -45,7 +47,7 @@ class LoadedPolicy:
         if self._keys is None or self._keys.shape[1] != count:
             if self._memories is not None and self._step:
                 raise ValueError("the number of rows may change at reset() only: this policy remembers each of them")
-            self._keys = jax.random.split(self._key, (1, count))
+            self._keys = jax.random.split(jax.random.fold_in(self._key, self._episode), (1, count))
             self._memories = jax.vmap(lambda policy: jax.vmap(lambda _: policy.memory(1))(jnp.arange(count)))(
                 self._models[0]
             )
@@ -67,6 +69,8 @@ def load_policy(
     ``acting`` takes the options of ``edp eval``, such as ``eas=50`` or ``initial_noise=0.0``; others are the run's own.
     """
     spec, found = load(Run.open(Path(run)), checkpoint)
+    for damaged in found.damaged:
+        warnings.warn(f"{damaged}; that of step {found.step} is used", stacklevel=2)
     options = check(replace(spec.evaluation, **acting))
     sampler, seeds = check_acting(spec, options), range(spec.training.seed, spec.training.seed + spec.training.seeds)
     seed = seeds[0] if seed is None else seed

@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,7 @@ class SeedFailed(NamedTuple):
 
 class Resumed(NamedTuple):
     step: int
-    damaged: list[str]  # checkpoints that could not be used, and why
+    damaged: tuple[str, ...]  # checkpoints that could not be used, and why
 
 
 def init(spec: Spec, obs_dim: int, act_dim: int, key) -> Any:
@@ -83,31 +83,31 @@ class Experiment:
         self.states = train.init_states(partial(init, spec, *self.dims), train.initial_keys(self.keys))
         self.step = 0
         self.failed: dict[int, str] = {}  # seeds that have become NaN, and how
-        self.held: set[int] = set()  # the steps of the last checkpoints before that
+        self.last_good: set[int] = set()  # the steps of the last checkpoints before that
         self.programs: dict[int, Any] = {}
 
     def resume(self, folder: Run) -> Resumed:
         """Go back to the last good checkpoint, and to the logs as they were then."""
         checkpoints = Checkpoints(folder.checkpoints, self.spec.training.steps)
-        found, damaged = latest(folder, checkpoints, self.states, remove_damaged=True)
-        checkpoints.close()
+        try:
+            found = latest(folder, checkpoints, self.states, remove_damaged=True)
+        finally:
+            checkpoints.close()
         if found:
             self.states = jax.device_put(found.tree, train.seed_sharding(self.spec.training.seeds))
-            self.step, self.failed, self.held = found.step, found.failed, set(found.about.get("held", ()))
+            self.step, self.failed, self.last_good = found.step, found.failed, set(found.about.get("last_good", ()))
         if self.step > self.spec.training.steps:
             raise UserError(f"{folder.folder}: has {self.step:,} steps already")
         folder.rewind(self.step)
-        return Resumed(self.step, damaged)
+        return Resumed(self.step, found.damaged if found else ())
 
     def run(
         self, folder: Run, stopping: Callable[[], bool] = lambda: False
     ) -> Iterator[Compiled | Epoch | Evaluation | SeedFailed]:
         """Train and evaluate until the end, or until ``stopping()``: then StoppedError, with everything saved."""
         options = self.spec.training
-        checkpoints = Checkpoints(folder.checkpoints, options.steps, self.held)
-        scores = {
-            row["step"]: row["scores"] for row in folder.evaluations() if row.get("kind", "training") == "training"
-        }
+        checkpoints = Checkpoints(folder.checkpoints, options.steps)
+        scores = folder.scores()
         known_failed = set(self.failed)
         try:
             folder.set_status("running", self.step, failed_seeds=self.failed)
@@ -116,11 +116,11 @@ class Experiment:
                 due = self.step == options.steps or passed(options.eval_every, before, self.step)
                 if due and self.step not in scores and self.step > 0:
                     event = self.evaluator(self.states, self.step, folder, failed=self.failed, stopping=stopping)
-                    scores[self.step] = event.scores
+                    scores[self.step] = float(known_mean(event.scores))
                     yield event
                 due = due or passed(options.checkpoint_every, before, self.step)
                 if due and self.step not in checkpoints.steps() and self.step > 0:
-                    self.save(checkpoints, scores.get(self.step))
+                    self.save(checkpoints, scores)
                 if self.step == options.steps:
                     break
                 if stopping():
@@ -128,12 +128,12 @@ class Experiment:
                 yield from self.advance(folder)
                 if not self.failed.keys() <= known_failed:
                     known_failed = set(self.failed)
-                    self.held |= set(checkpoints.steps()[-1:])  # the last good one of a seed that failed
+                    self.last_good |= set(checkpoints.steps()[-1:])
             checkpoints.finish()
             folder.set_status("finished", self.step, failed_seeds=self.failed)
         except StoppedError:
             if self.step not in checkpoints.steps() and self.step > 0:
-                self.save(checkpoints)
+                self.save(checkpoints, scores)
             checkpoints.finish()
             folder.set_status("stopped", self.step, failed_seeds=self.failed)
             raise
@@ -188,11 +188,14 @@ class Experiment:
                 self.failed[seed] = f"{name} became NaN or Inf at step {self.step + int(at[name][row]) + 1:,}"
                 yield SeedFailed(seed, self.failed[seed])
 
-    def save(self, checkpoints: Checkpoints, scores: Any = None) -> None:
-        score = None if scores is None else float(known_mean(scores))
-        score = None if score is None or np.isnan(score) else score
-        about = {"failed": {str(seed): why for seed, why in self.failed.items()}, "held": sorted(self.held)}
-        checkpoints.save(self.step, self.states, score, about)
+    def save(self, checkpoints: Checkpoints, scores: dict[int, float]) -> None:
+        """Write a checkpoint; the best one and the last good ones of failed seeds are not to be removed for it."""
+        checkpoints.held.clear()
+        checkpoints.held.update(self.last_good)
+        best = best_of(scores, [*checkpoints.steps(), self.step])
+        checkpoints.held.update([] if best is None else [best])
+        about = {"failed": {str(k): why for k, why in self.failed.items()}, "last_good": sorted(self.last_good)}
+        checkpoints.save(self.step, self.states, about)
 
 
 class TrainingError(Exception):
@@ -207,31 +210,29 @@ def passed(every: int, before: int, now: int) -> bool:
 def fingerprint(dataset: d4rl.Dataset) -> str:
     """Tells whether the data is still what it was."""
     found = hashlib.sha256()
-    for column in (dataset.obs, dataset.action, dataset.reward, dataset.not_done):
+    for column in (dataset.obs, dataset.action, dataset.reward, dataset.next_obs, dataset.not_done, dataset.episode):
         found.update(np.ascontiguousarray(column).data)
     return found.hexdigest()
 
 
-def latest(
-    folder: Run, checkpoints: Checkpoints, like: Any, *, remove_damaged: bool = False
-) -> tuple[Checkpoint | None, list[str]]:
-    """A run's last good checkpoint, and what is wrong with those after it."""
+def latest(folder: Run, checkpoints: Checkpoints, like: Any, *, remove_damaged: bool = False) -> Checkpoint | None:
+    """A run's last good checkpoint."""
     if folder.old_checkpoint.is_dir() and not checkpoints.steps():
         step = max((row["step"] for row in folder.metrics()), default=0)
-        return Checkpoint(step, restore_alone(folder.old_checkpoint, like), {}), []
+        return Checkpoint(step, restore_alone(folder.old_checkpoint, like), {})
     return checkpoints.latest(like, remove_damaged=remove_damaged)
 
 
-def best_offline(folder: Run, checkpoints: Checkpoints) -> int | None:
-    """The checkpoint with the best value from the data alone, as a mean over seeds."""
-    values = {row["step"]: known_mean(row["values"]) for row in folder.offline() if row["step"] in checkpoints.steps()}
-    return max(values, key=lambda step: values[step]) if values else None
+def best_of(scores: dict[int, float], steps: Iterable[int]) -> int | None:
+    """The step with the best score, of those that have one."""
+    known = {step: scores[step] for step in steps if not np.isnan(scores.get(step, np.nan))}
+    return max(known, key=lambda step: known[step]) if known else None
 
 
 def read_data(folder: Run, spec: Spec, path: Path) -> d4rl.Dataset:
     """The data that a run was trained on; anything else is refused."""
     dataset = d4rl.read(path, spec.task.episode_limit, spec.task.episode_return)
-    if folder.config["data_sha256"] not in (None, fingerprint(dataset)):
+    if folder.config.get("data_sha256") not in (None, fingerprint(dataset)):
         raise UserError(f"{path}: not the data that {folder.folder} was trained on")
     return dataset
 
@@ -246,17 +247,18 @@ def load(folder: Run, step: int | str | None = None) -> tuple[Spec, Checkpoint]:
     keys = train.seed_keys(range(spec.training.seeds))
     like = jax.eval_shape(jax.vmap(partial(init, spec, *dims_of(spec.task))), keys)
     try:
-        if step == "best" and (step := checkpoints.best()) is None:
-            raise UserError(f"{folder.folder}: no evaluated checkpoint in it yet")
-        if step == "fqe" and (step := best_offline(folder, checkpoints)) is None:
-            raise UserError(f"{folder.folder}: no values in it yet (edp eval {folder.folder} --offline)")
+        if step in ("best", "fqe"):
+            scores = folder.scores() if step == "best" else folder.offline_values()
+            missing = "evaluated checkpoint" if step == "best" else f"values (edp eval {folder.folder} --offline)"
+            if (step := best_of(scores, checkpoints.steps())) is None:
+                raise UserError(f"{folder.folder}: no {missing} in it yet")
         if step is not None:
-            if not str(step).isdigit():
+            if not str(step).isdecimal():
                 raise UserError(f"--checkpoint must be a step, best or fqe, not {step!r}")
             return spec, checkpoints.load(int(step), like)
-        found, damaged = latest(folder, checkpoints, like)
+        found = latest(folder, checkpoints, like)
         if found is None:
-            raise UserError(damaged[0] if damaged else f"{folder.folder}: no checkpoint in it yet")
+            raise UserError(f"{folder.folder}: no checkpoint in it yet")
         return spec, found
     finally:
         checkpoints.close()

@@ -93,7 +93,7 @@ def prepare(dataset: Dataset, options: FQEOptions, seed: int = 0) -> Problem:
         1.0,
     )
     problem = Problem(*(jnp.asarray(column, jnp.float32) for column in columns))
-    apart = nearest(problem.points[:2000], problem.points, 1)  # the nearest one is itself
+    apart = nearest(problem.points[:: max(1, count // 2000)], problem.points, 1)  # the nearest one is itself
     return problem._replace(usual=jnp.quantile(apart, USUAL) + 1e-6)
 
 

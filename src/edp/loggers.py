@@ -23,11 +23,20 @@ class TensorBoard:
         self.writer = SummaryWriter(str(folder / "tensorboard"))
 
     def log(self, step: int, values: dict[str, float]) -> None:
+        self.check()
         for name, value in values.items():
             self.writer.add_scalar(name, value, step)
 
     def close(self) -> None:
+        self.check()
         self.writer.close()
+
+    def check(self) -> None:
+        """The thread that writes ends on an error (a full disk), and whoever hands it more then waits for ever."""
+        files: Any = self.writer._get_file_writer()
+        thread = getattr(files.event_writer, "_worker", None)
+        if thread is not None and not thread.is_alive():
+            raise OSError("its writer has stopped")
 
 
 class WandB:

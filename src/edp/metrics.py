@@ -44,8 +44,7 @@ class Curve(NamedTuple):
 
 
 def curve(rows: list[dict[str, Any]]) -> Curve:
-    """The evaluations that training made (``edp eval`` adds others)."""
-    rows = [row for row in rows if row.get("kind", "training") == "training"]
+    """The evaluations that training made."""
     scores = [known_mean(np.array(row["scores"], float), axis=1) for row in rows]
     return Curve(np.array([row["step"] for row in rows]), np.array(scores), len(rows[0]["scores"][0]))
 

@@ -1,11 +1,12 @@
 """Options as dataclass fields: a default, a sentence of help, and the range that makes sense."""
 
 from dataclasses import field, fields
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from edp.errors import UserError
 
 LARGEST = 2**31 - 1  # that devices count to
+NAMES = {int: "whole number", float: "number", str: "word", bool: "true or false"}
 
 
 def option(default: Any, help: str, low: float | None = None, high: float | None = None) -> Any:
@@ -21,12 +22,17 @@ def check(config: Any) -> Any:
     """Refuse values of the wrong kind or outside their range; gives the config back."""
     for entry in fields(config):
         value, low, high = getattr(config, entry.name), entry.metadata.get("low"), entry.metadata.get("high")
-        whole = entry.type in (int, tuple[int, ...])
-        if whole and high is None:
+        many = get_origin(entry.type) is tuple
+        kind = get_args(entry.type)[0] if many else entry.type
+        if many != isinstance(value, tuple):
+            raise UserError(
+                f"{flag(entry.name)} must be {'several numbers' if many else f'one {NAMES[kind]}'}, not {value!r}"
+            )
+        if kind is int and high is None:
             high = LARGEST
-        for number in value if isinstance(value, tuple) else (value,):
-            if whole and type(number) is not int:
-                raise UserError(f"{flag(entry.name)} must be a whole number, not {number!r}")
+        for number in value if many else (value,):
+            if type(number) is not kind and not (kind is float and type(number) is int):
+                raise UserError(f"{flag(entry.name)} must be a {NAMES[kind]}, not {number!r}")
             if (low is not None and not number >= low) or (high is not None and not number <= high):
                 limits = (
                     f"at least {low}" if high in (None, LARGEST) and not number > LARGEST else f"from {low} to {high}"

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from edp.errors import UserError
+from edp.metrics import known_mean
 
 SCHEMA = 3
 PACKAGES = ("edp", "jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "gymnasium", "mujoco", "numpy")
@@ -51,9 +52,10 @@ class Run:
     def open(cls, folder: Path) -> "Run":
         if not (folder / "config.json").is_file():
             raise UserError(f"{folder}: not a run directory (no config.json in it)")
-        for entry in folder.iterdir():
-            if entry.is_symlink():  # writing through it would write elsewhere
-                raise UserError(f"{entry}: a link; a run directory holds its files itself")
+        for place in (folder, folder / "checkpoints", folder / "ablations"):
+            for entry in place.iterdir() if place.is_dir() else ():
+                if entry.is_symlink():  # writing through it would write elsewhere
+                    raise UserError(f"{entry}: a link; a run directory holds its files itself")
         run = cls(folder)
         _ = run.config
         return run
@@ -101,15 +103,16 @@ class Run:
         """Nobody else may train in this directory meanwhile. The claim ends with the process, however that ends."""
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            file = open(self.folder / LOCK, "w")  # noqa: SIM115
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UserError(f"{self.folder}: another process is training in it") from None
-            for left in self.folder.glob(".*.json*.tmp"):  # by a crash
-                left.unlink()
+            lock = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        try:
+            with writing(self.folder):
+                if not locked(lock):
+                    raise UserError(f"{self.folder}: another process is training in it")
+                for left in self.folder.glob(".*.json*.tmp"):  # by a crash
+                    left.unlink()
             yield
+        finally:
+            os.close(lock)
 
     @property
     def is_claimed(self) -> bool:
@@ -160,9 +163,17 @@ class Run:
     def evaluations(self) -> list[Row]:
         return self._rows("evaluations.jsonl")
 
-    def offline(self) -> list[Row]:
-        """Values from the data alone, of checkpoints; of one that was valued again, the last."""
-        return list({row["step"]: row for row in self._rows("offline.jsonl")}.values())
+    def training_evaluations(self) -> list[Row]:
+        """Those that training made (``edp eval`` and ``edp ablate`` add others)."""
+        return [row for row in self.evaluations() if row.get("kind", "training") == "training"]
+
+    def scores(self) -> dict[int, float]:
+        """The mean score of each evaluation that training made, by its step."""
+        return {row["step"]: float(known_mean(row["scores"])) for row in self.training_evaluations()}
+
+    def offline_values(self) -> dict[int, float]:
+        """Values of checkpoints from the data alone, as means over seeds."""
+        return {row["step"]: float(known_mean(row["values"])) for row in self._rows("offline.jsonl")}
 
     def times(self) -> list[Row]:
         return self._rows("times.jsonl")
@@ -178,8 +189,11 @@ class Run:
 
     def _append(self, name: str, row: Row) -> None:
         path = self.folder / name
-        with writing(path), open(path, "ab", buffering=0) as file:
-            text = line(row).encode()
+        with writing(path), open(path, "a+b", buffering=0) as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(0, end - 1))
+            broken = file.read(1) not in (b"", b"\n")  # a crash left a line unfinished
+            text = b"\n" * broken + line(row).encode()
             if file.write(text) != len(text):
                 raise OSError(None, "the disk is full")
 
@@ -198,6 +212,17 @@ class Run:
             if isinstance(row, dict) and isinstance(row.get("step"), int):
                 rows.append(row)
         return rows
+
+
+def locked(lock: int, tries: int = 5) -> bool:
+    """Take the lock, unless somebody else keeps it (looking at it takes it, too, for a moment)."""
+    for _ in range(tries):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            time.sleep(0.02)
+    return False
 
 
 def about_here() -> Row:

@@ -94,6 +94,21 @@ def test_ablate_writes_scores_and_a_picture_for_every_value(run_folder, fails, m
     assert [row for row in evaluations(run_folder) if row["kind"] == "training"] == trained
 
 
+def test_ablations_that_train_compare_their_variants(hopper_file, tmp_path, capsys, fails):
+    words = ["ablate", "network", "hopper-medium-v2", "--data", str(hopper_file), "--out", str(tmp_path / "a"), *LENGTH]
+    assert main([*words, "--seeds", "2"]) == 0
+    result = json.loads((tmp_path / "a" / "network.json").read_text())
+    assert result["values"] == ["feed-forward", "twice as wide"]
+    assert np.array(result["scores"]).shape == (2, 2, 2)
+    assert len(result["steps_per_second"]) == 2
+    assert (tmp_path / "a" / "network.png").stat().st_size > 5000
+    before = (tmp_path / "a" / "feed-forward" / "metrics.jsonl").stat().st_mtime_ns
+    assert main([*words, "--seeds", "2"]) == 0  # nothing is trained again
+    assert (tmp_path / "a" / "feed-forward" / "metrics.jsonl").stat().st_mtime_ns == before
+    assert "another command" in fails(*words, "--seeds", "3")
+    assert "sets --policy itself" in fails(*words, "--policy", "gaussian")
+
+
 def evaluations(folder):
     return [json.loads(line) for line in (folder / "evaluations.jsonl").read_text().splitlines()]
 

@@ -1,5 +1,6 @@
 """The command line: names become objects here, and text is printed here and nowhere else."""
 
+import os
 import sys
 from importlib.metadata import version
 
@@ -39,6 +40,13 @@ def main(argv: list[str] | None = None) -> int:
         return dispatch(argv)
     except UserError as error:
         print(f"edp: {error}", file=sys.stderr)
+        return EXIT_USER_ERROR
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_USER_ERROR
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"edp: {where}{error.strerror or error}", file=sys.stderr)
         return EXIT_USER_ERROR
     except KeyboardInterrupt:
         print("edp: interrupted", file=sys.stderr)

@@ -79,14 +79,13 @@ def ablate_acting(argv: list[str]) -> int:
     if ablation.option in chosen:
         raise UserError(f"edp ablate {values.name} varies that option itself: leave it out")
 
-    from edp import experiment
-    from edp.cli.display import evaluation_line
+    from edp.cli.display import evaluation_line, load_noting
     from edp.evaluator import Evaluator, without_nan
     from edp.options import check
     from edp.run import Run
 
     folder = Run.open(values.run)
-    spec, found = experiment.load(folder)
+    spec, found = load_noting(folder)
     options = [check(replace(spec.evaluation, **chosen, **{ablation.option: value})) for value in ablation.values]
     options = [replace(one, eas_spread=0.0) if one.eas == 1 else one for one in options]
     for one in options:
@@ -119,12 +118,15 @@ def ablate_training(argv: list[str], ablation: Training) -> int:
     from edp.cli import train
     from edp.run import Run
 
-    out = values.out or Path("ablations") / values.name
+    out = values.out or Path("ablations") / f"{values.name}_{values.task.replace('/', '-')}"
     scores, speeds, curves = [], [], []
     for variant, words in ablation.variants.items():
         folder = out / variant.replace(" ", "-")
+        command = ["edp", "train", values.task, *words, *rest, "--out", str(folder)]
+        if (folder / "config.json").exists() and Run.open(folder).config.get("command") != command:
+            raise UserError(f"{folder}: made with another command; remove it, or choose another --out")
         if not (folder / "config.json").exists():
-            code = train.main([values.task, *words, *rest, "--out", str(folder)])
+            code = train.main(command[2:])
         elif Run.open(folder).status["state"] != "finished":
             code = train.main(["--resume", str(folder)])
         else:
@@ -132,8 +134,8 @@ def ablate_training(argv: list[str], ablation: Training) -> int:
         if code:
             return code
         run = Run.open(folder)
-        last = [row for row in run.evaluations() if row["kind"] == "training"][-1]
-        curve = metrics.curve(run.evaluations())
+        last = run.training_evaluations()[-1]
+        curve = metrics.curve(run.training_evaluations())
         speed = [row["steps_per_second"] for row in run.times() if "steps_per_second" in row]
         scores.append(last["scores"])
         curves.append({"rat": curve.rat.tolist(), "oms": curve.oms.tolist(), "step": last["step"]})

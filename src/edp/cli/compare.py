@@ -28,17 +28,22 @@ def group(runs: list, by: str) -> tuple[dict, int]:
     import numpy as np
 
     from edp import metrics
+    from edp.cli.display import note
 
     scores: dict[str, dict[str, list]] = {}
     episodes = []
     methods = {run.folder: f"{run.config['algorithm']['name']} + {run.config['policy']['name']}" for run in runs}
     alone = len(set(methods.values())) == 1
     for run in runs:
-        rows = run.evaluations()
+        rows = run.training_evaluations()
         if not rows:
             raise UserError(f"{run.folder}: no evaluations in it yet")
         method = run.folder.name if alone else methods[run.folder]
-        scores.setdefault(method, {}).setdefault(run.title, []).extend(getattr(metrics.curve(rows), by))
+        scores.setdefault(method, {}).setdefault(run.title, []).extend(
+            score for score in getattr(metrics.curve(rows), by) if not np.isnan(score)
+        )
+        if np.isnan(getattr(metrics.curve(rows), by)).any():
+            note(f"{run.folder}: seeds that failed are left out")
         episodes.append(metrics.curve(rows).episodes)
     tasks = sorted({task for own in scores.values() for task in own})
     for method, own in scores.items():

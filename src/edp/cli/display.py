@@ -26,9 +26,10 @@ from rich.text import Text
 
 from edp import metrics, settings
 from edp.cache import cache_folder
+from edp.checkpoint import Checkpoint
 from edp.data import d4rl, lookalikes, paper, tasks
 from edp.evaluator import Evaluation
-from edp.experiment import Compiled, Epoch, SeedFailed
+from edp.experiment import Compiled, Epoch, SeedFailed, best_of, load
 from edp.options import flag
 from edp.run import Run
 from edp.settings import Settings
@@ -144,6 +145,14 @@ def note(text: str) -> None:
     print(f"edp: {text}", file=sys.stderr, flush=True)
 
 
+def load_noting(folder: Run, step: int | str | None = None) -> tuple[Spec, Checkpoint]:
+    """A run's spec and checkpoint, with a note of those that could not be used."""
+    spec, found = load(folder, step)
+    for damaged in found.damaged:
+        note(f"{damaged}; that of step {found.step:,} is used")
+    return spec, found
+
+
 @contextmanager
 def display(
     spec: Spec, dataset: d4rl.Dataset, path: Path, folder: Path, step: int, quiet: bool
@@ -158,13 +167,14 @@ def display(
         f"data   {path} ({len(dataset.obs):,} transitions, {len(dataset.returns):,} episodes{mark(dataset)})",
         soft_wrap=True,
         highlight=False,
+        markup=False,
     )
     console.print(
         f"train  {algorithm} with {policy} policy, {spec.training.steps:,} steps, {seeds}",
         highlight=False,
     )
     resumed = f", resumed after {step:,} steps" if step else ""
-    console.print(f"run    {folder}{resumed}", soft_wrap=True, highlight=False)
+    console.print(f"run    {folder}{resumed}", soft_wrap=True, highlight=False, markup=False)
     if console.is_terminal:
         with live(spec, step, console) as show:
             yield show
@@ -212,9 +222,9 @@ def live(spec: Spec, step: int, console: Console) -> Iterator[Callable[[Event], 
             losses.plain = summary(event)
         elif isinstance(event, Evaluation):
             bar.update(task, score=f"score {score_text(event.scores)}")
-            console.print(evaluation_line(event), highlight=False)
+            console.print(evaluation_line(event), highlight=False, markup=False)
         elif isinstance(event, SeedFailed):
-            console.print(f"seed {event.seed} failed: {event.why}", highlight=False)
+            console.print(f"seed {event.seed} failed: {event.why}", highlight=False, markup=False)
 
     with Live(Group(bar, losses), console=console, refresh_per_second=4):
         yield show
@@ -270,8 +280,8 @@ def paper_text(printed: paper.Scores) -> str:
 
 def result_table(spec: Spec, dataset: d4rl.Dataset, folder: Run) -> None:
     """The last evaluation beside what the data's own behaviours score."""
-    last = folder.evaluations()[-1]
-    scores, curve = np.array(last["scores"], float), metrics.curve(folder.evaluations())
+    last = folder.training_evaluations()[-1]
+    scores, curve = np.array(last["scores"], float), metrics.curve(folder.training_evaluations())
     table = Table("who", "normalised score", "from", title=folder.title)
     for behaviour in dataset.behaviours:
         score = spec.task.score(behaviour.mean_return)
@@ -297,7 +307,10 @@ def result_table(spec: Spec, dataset: d4rl.Dataset, folder: Run) -> None:
     console = Console()
     console.print(table)
     console.print(
-        f"kept in {folder.folder}; evaluate again with: edp eval {folder.folder}", soft_wrap=True, highlight=False
+        f"kept in {folder.folder}; evaluate again with: edp eval {folder.folder}",
+        soft_wrap=True,
+        highlight=False,
+        markup=False,
     )
 
 
@@ -312,27 +325,27 @@ def evaluation_table(spec: Spec, event: Evaluation, options: EvalOptions, folder
     console = Console()
     console.print(table)
     for line in failure_lines(event.failures):
-        console.print(line, soft_wrap=True, highlight=False)
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
 def offline_table(spec: Spec, rows: list[dict], folder: Run) -> None:
     """Values from the data alone, beside the scores of the same checkpoints, and what either would choose."""
     from scipy.stats import spearmanr
 
-    scores = {row["step"]: row["scores"] for row in folder.evaluations() if row.get("kind", "training") == "training"}
+    scores = {row["step"]: row["scores"] for row in folder.training_evaluations()}
     seeds = [f"seed {spec.training.seed + i}" for i in range(spec.training.seeds)]
     table = Table("step", "value by FQE", *(seeds if len(seeds) > 1 else []), "score", title=folder.title)
     values = {row["step"]: metrics.known_mean(row["values"]) for row in rows}
-    best = max(values, key=lambda step: values[step])
+    best = best_of(values, values)
     for row in rows:
-        each = [f"{value:.4g}" for value in row["values"]] if len(seeds) > 1 else []
+        each = ["-" if value is None else f"{value:.4g}" for value in row["values"]] if len(seeds) > 1 else []
         score = score_text(np.array(scores[row["step"]], float)) if row["step"] in scores else "-"
         style = "bold" if row["step"] == best else ""
         table.add_row(f"{row['step']:,}", f"{values[row['step']]:.4g}", *each, score, style=style)
     console = Console()
     console.print(table)
     known = [step for step in values if step in scores]
-    if len(values) > 1:
+    if len(values) > 1 and best is not None:
         console.print(f"best by FQE: step {best:,} (edp eval RUN --checkpoint fqe plays it)", highlight=False)
     if len(known) > 2:
         found = [metrics.known_mean(scores[step]) for step in known]

@@ -11,8 +11,8 @@ DESCRIPTION = "Evaluate the policies of a run, finished or running, and add the 
 
 
 def main(argv: list[str]) -> int:
-    from edp import experiment, video
-    from edp.cli.display import evaluation_table
+    from edp import video
+    from edp.cli.display import evaluation_table, load_noting
     from edp.evaluator import Evaluator
     from edp.fqe import FQEOptions
     from edp.run import Run
@@ -37,7 +37,7 @@ def main(argv: list[str]) -> int:
     if needless:
         raise UserError(f"{needless[0]} is for --offline")
     folder = Run.open(values.run)
-    spec, found = experiment.load(folder, values.checkpoint)
+    spec, found = load_noting(folder, values.checkpoint)
     if values.video:
         video.check_path(values.video)
     camera = video.filmed_env(spec.task.env) if values.video else None
@@ -53,8 +53,8 @@ def value_offline(values) -> int:
     """Fitted Q evaluation of the checkpoints of a run, beside their scores where there are any."""
     from edp import experiment, fqe
     from edp.checkpoint import Checkpoints
-    from edp.cli.display import counting, find_data_of, offline_table
-    from edp.evaluator import actors
+    from edp.cli.display import counting, find_data_of, note, offline_table
+    from edp.evaluator import actors, without_nan
     from edp.run import Run
     from edp.spec import EvalOptions, Spec, check_acting
 
@@ -74,13 +74,19 @@ def value_offline(values) -> int:
     problem, rows = fqe.prepare(data, fqe_options), []
     with counting("checkpoints valued", len(steps)) as advance:
         for done, step in enumerate(steps, 1):
-            _, found = experiment.load(folder, step)
+            try:
+                _, found = experiment.load(folder, step)
+            except UserError as error:  # damaged, or removed by a training that goes on
+                note(str(error))
+                continue
             models = actors(found.tree, options.act_with, sampler)
-            value = fqe.evaluate(*models, problem, fqe_options, options.way, options.eas)
-            row = {"step": found.step, "values": value.tolist(), "options": asdict(options) | asdict(fqe_options)}
+            value = without_nan(fqe.evaluate(*models, problem, fqe_options, options.way, options.eas).tolist())
+            row = {"step": found.step, "values": value, "options": asdict(options) | asdict(fqe_options)}
             folder.log_offline(row)
             rows.append(row)
             advance(done)
+    if not rows:
+        raise UserError(f"{folder.folder}: no checkpoint of it can be used")
     offline_table(spec, rows, folder)
     return 0
 

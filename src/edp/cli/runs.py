@@ -18,7 +18,7 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--json", action="store_true", help="one JSON object a line instead of a table")
     values = parser.parse(argv)
-    found = [summary(path) for folder in values.folders for path in run_folders(folder)]
+    found = [checked(path) for folder in values.folders for path in run_folders(folder)]
     if values.json:
         for row in found:
             print(json.dumps(row))
@@ -45,33 +45,40 @@ def run_folders(folder: Path) -> list[Path]:
     return sorted(path.parent for path in folder.glob("*/config.json"))
 
 
+def checked(folder: Path) -> dict:
+    """The summary of a run that can be shown; a damaged one says what is wrong."""
+    try:
+        row = summary(folder)
+        cells(row)
+        return row
+    except (UserError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        return {"run": str(folder), "state": "damaged", "reason": str(error)}
+
+
 def summary(folder: Path) -> dict:
-    """What there is to know of a run in one line; a damaged one says what is wrong."""
+    """What there is to know of a run in one line."""
     import numpy as np
 
     from edp import metrics
     from edp.run import Run
 
-    try:
-        run = Run.open(folder)
-        config, status = run.config, run.status
-        curve = metrics.curve(run.evaluations()) if run.evaluations() else None
-        score = None if curve is None or np.isnan(curve.rat).all() else float(np.nanmean(curve.rat))
-        return {
-            "run": str(folder),
-            "task": run.title,
-            "algorithm": config["algorithm"]["name"],
-            "policy": config["policy"]["name"],
-            "seeds": config["training"]["seeds"],
-            "steps": status["step"],
-            "of": config["training"]["steps"],
-            "rat": score,
-            "state": status["state"],
-            "reason": status["reason"],
-            "failed_seeds": status["failed_seeds"],
-        }
-    except (UserError, KeyError, TypeError, ValueError, IndexError) as error:
-        return {"run": str(folder), "state": "damaged", "reason": str(error)}
+    run = Run.open(folder)
+    config, status = run.config, run.status
+    curve = metrics.curve(run.training_evaluations()) if run.training_evaluations() else None
+    score = None if curve is None or np.isnan(curve.rat).all() else float(np.nanmean(curve.rat))
+    return {
+        "run": str(folder),
+        "task": run.title,
+        "algorithm": config["algorithm"]["name"],
+        "policy": config["policy"]["name"],
+        "seeds": config["training"]["seeds"],
+        "steps": status["step"],
+        "of": config["training"]["steps"],
+        "rat": score,
+        "state": status["state"],
+        "reason": status["reason"],
+        "failed_seeds": status["failed_seeds"],
+    }
 
 
 def cells(row: dict) -> list[str]:

@@ -2,10 +2,12 @@
 
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from edp.cli.options import Parser, given
 from edp.errors import UserError, unknown
+from edp.options import check
 
 DESCRIPTION = """Train a policy on a task's data and evaluate it on the way. The run is kept in a directory of its own.
 Values that are not given may be set by the task's domain, the algorithm, the policy or a preset: --print-config shows
@@ -95,7 +97,7 @@ def train(argv: list[str], values, algorithm: str, policy: str, groups: dict[str
     dataset = d4rl.read(path, task.episode_limit, task.episode_return)
     experiment = Experiment(spec, dataset)
     about = {
-        "file": str(path),
+        "file": str(path.absolute()),
         "data_sha256": fingerprint(dataset),
         "regenerated": bool(dataset.regenerated),
         "command": ["edp", "train", *argv],
@@ -126,9 +128,10 @@ def resume(argv: list[str]) -> int:
     done = folder.status
     with folder.claimed():
         config = folder.config
+        spec = Spec.from_json(config, folder.folder / "config.json")
         if values.steps is not None:
-            config["training"]["steps"] = values.steps
-        spec = Spec.from_json(config, folder.folder / "config.json").check()
+            spec = replace(spec, training=check(replace(spec.training, steps=values.steps)))
+        spec.check()
         if done["state"] == "finished" and done["step"] >= spec.training.steps:
             raise UserError(f"{folder.folder}: finished after {done['step']:,} steps; give more of them with --steps")
         path = values.data or find_data_of(folder, spec, values.quiet)
@@ -137,8 +140,12 @@ def resume(argv: list[str]) -> int:
         here = about_here() | {"device": device()}
         differs = [name for name in here if name != "commit" and here[name] != config.get(name)]
         resumed = experiment.resume(folder)
-        history = [*config.get("resumed", []), {"step": resumed.step, "command": ["edp", "train", *argv], **here}]
-        folder.set_config(config | {"data_sha256": fingerprint(dataset), "resumed": history})
+        before = config.get("resumed")
+        history = [
+            *(before if isinstance(before, list) else []),
+            {"step": resumed.step, "command": ["edp", "train", *argv], **here},
+        ]
+        folder.set_config(config | spec.to_json() | {"data_sha256": fingerprint(dataset), "resumed": history})
         for damaged in resumed.damaged:
             note(f"{damaged}; the one before it is used")
         if differs:
@@ -165,7 +172,7 @@ def work(experiment, dataset, path: Path, folder, values) -> int:
             note(f"stopped after {done}; go on with: edp train --resume {folder.folder}")
             return stopping.exit_code
         except TrainingError as error:
-            note(f"{error}. Try a smaller --lr. Kept in {folder.folder}, with the last good checkpoint")
+            note(f"{error}. Try a smaller --lr. What there was before is kept in {folder.folder}")
             return EXIT_FAILED
         finally:
             logs.close()
