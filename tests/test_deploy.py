@@ -72,9 +72,9 @@ def test_draws_are_its_own(folder):
 
 
 def test_checkpoints_and_seeds_are_chosen(folder):
-    calm = {"initial_noise": 0.0, "eas": 1}
+    obs = np.random.default_rng(0).standard_normal((50, 11))
     actions = [
-        edp.load_policy(folder, **which, **calm).act(np.ones(11))
+        edp.load_policy(folder, eas=1, **which).act(obs)
         for which in ({}, {"checkpoint": 20}, {"checkpoint": "best"}, {"checkpoint": 10}, {"seed": 4})
     ]
     for same in actions[1:3]:

@@ -1,9 +1,10 @@
 """edp bench"""
 
+import sys
 from pathlib import Path
 
 from edp.cli.options import Parser
-from edp.errors import unknown
+from edp.errors import UserError, unknown
 
 DESCRIPTION = """The paper's efficiency figure on this machine: how fast Diffusion-QL with K = 100 (dql), EDP without
 DPM-Solver, EDP without action approximation, EDP and feed-forward TD3+BC train and act, at walker2d's shapes, without
@@ -24,6 +25,8 @@ def main(argv: list[str]) -> int:
     from edp import bench
     from edp.data.d4rl import check_writable
 
+    if values.rounds < 1:
+        raise UserError(f"--rounds must be at least 1, not {values.rounds}")
     names = values.only or list(bench.VARIANTS)
     for name in names:
         if name not in bench.VARIANTS:
@@ -32,9 +35,9 @@ def main(argv: list[str]) -> int:
         check_writable(path)
     from rich.console import Console
 
-    console, rows = Console(), []
+    console, rows = Console(width=None if sys.stdout.isatty() else 120), []
     with console.status("") as status:
-        for event in bench.measure(names, max(1, values.rounds)):
+        for event in bench.measure(names, values.rounds):
             if isinstance(event, str):
                 status.update(event)
             else:

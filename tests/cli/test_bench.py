@@ -1,0 +1,36 @@
+"""The paper's efficiency figure as a command."""
+
+import json
+
+import pytest
+
+from edp import bench
+from edp.cli import main
+
+
+def test_bench_measures_and_draws(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(bench, "BLOCK_FLOPS", 1e9)
+    out, picture = tmp_path / "b.json", tmp_path / "b.png"
+    words = ["bench", "--only", "feed-forward", "--rounds", "2", "--json", str(out), "--picture", str(picture)]
+    assert main(words) == 0
+    assert "feed-forward" in capsys.readouterr().out
+    result = json.loads(out.read_text())
+    assert [row["what"] for row in result["variants"]] == ["training", "acting"]
+    for row in result["variants"]:
+        assert 0 < row["spread"][0] <= row["steps_per_second"] <= row["spread"][1]
+        assert row["share_of_gemm"] > 0
+    assert result["gemm_gflops"] > 0
+    assert picture.stat().st_size > 5000
+
+
+def test_variants_are_the_paper_s():
+    found = {name: bench.parts(name)[1] for name in bench.VARIANTS}
+    assert (found["dql"].sampler, found["dql"].diffusion_steps, found["dql"].train_action) == ("ddpm", 100, "chain")
+    assert (found["edp-without-dpm"].sampler, found["edp-without-dpm"].train_action) == ("ddpm", "approximate")
+    assert (found["edp-without-ap"].sampler, found["edp-without-ap"].train_action) == ("dpm", "chain")
+    assert (found["edp"].sampler, found["edp"].calls, found["edp"].train_action) == ("dpm", 15, "approximate")
+
+
+@pytest.mark.parametrize("words", [["--only", "edpp"], ["--rounds", "many"], ["--rounds", "0"]])
+def test_wrong_words(words, fails):
+    fails("bench", *words)
