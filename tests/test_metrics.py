@@ -5,16 +5,20 @@ import pytest
 from scipy import stats
 
 from edp import metrics
+from edp.run import Run
 
 
 def row(step, scores, **more):
     return {"step": step, "scores": scores, **more}
 
 
-def test_rat_is_the_mean_of_the_last_ten_and_oms_the_best_of_all():
-    """For each seed; failed episodes and evaluations made later do not count."""
+def test_rat_is_the_mean_of_the_last_ten_and_oms_the_best_of_all(tmp_path):
+    """For each seed; failed episodes, and evaluations that training did not make, do not count."""
     rows = [row(i, [[float(i), float(i)], [100.0 - i, None]]) for i in range(15)]
-    curve = metrics.curve([*rows, row(15, [[1000.0, 1000.0]] * 2, kind="eval")])
+    run = Run(tmp_path)
+    for entry in [*rows, row(15, [[1000.0, 1000.0]] * 2, kind="eval")]:
+        run.log_evaluation(entry)
+    curve = metrics.curve(run.training_evaluations())
     np.testing.assert_allclose(curve.rat, [np.mean(range(5, 15)), np.mean(range(86, 96))])
     np.testing.assert_allclose(curve.oms, [14, 100])
     assert curve.episodes == 2
