@@ -288,7 +288,7 @@ class TestRefusals:
 
 
 class TestNaN:
-    """A reward of infinity makes the values of the seeds that draw it NaN."""
+    """A loss that is no longer a number, from some step on, in the seeds whose batch begins with certain rows."""
 
     @pytest.fixture
     def spoil(self, monkeypatch):
