@@ -13,17 +13,16 @@ import platform
 import statistics
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import jax
 
 from edp import train
-from edp.algorithms.td3bc import TD3BC
+from edp.bench import BATCH, init, parts, random_data
 from edp.checkpoint import Checkpoints
-from edp.data import episodes
-from edp.policies import DiffusionConfig
+from edp.experiment import learnable
 from edp.spec import TrainOptions
-from train_step import ACT, BATCH, OBS, dataset
 
 STEPS, ROUNDS = 100, 12
 EVERY = TrainOptions().checkpoint_every
@@ -33,10 +32,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path)
     values = parser.parse_args()
-    algorithm, keys = TD3BC(), train.seed_keys(range(1))
-    data = jax.tree.map(jax.numpy.asarray, episodes.transitions(dataset(100_000)))
-    init = lambda key: algorithm.init(DiffusionConfig().build(OBS, ACT, key), OBS, ACT, key)  # noqa: E731
-    states, step_keys = train.init_states(init, keys), train.epoch_keys(keys, 1, STEPS)
+    (algorithm, policy), keys = parts("td3bc", "diffusion"), train.seed_keys(range(1))
+    data = jax.tree.map(jax.numpy.asarray, learnable(algorithm, policy, random_data()))
+    states = train.init_states(partial(init, algorithm, policy), keys)
+    step_keys = train.epoch_keys(keys, 1, STEPS)
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(states))
     times, blocked = {True: [], False: []}, []
     with tempfile.TemporaryDirectory() as folder:

@@ -14,7 +14,7 @@ import pytest
 from edp import settings, train
 from edp.algorithms import ALGORITHMS
 from edp.checkpoint import Checkpoints
-from edp.data import d4rl, episodes
+from edp.data import d4rl, episodes, stream
 from edp.errors import UserError
 from edp.evaluate import PLAIN_WAY, act
 from edp.policies import POLICIES
@@ -62,8 +62,8 @@ def make_data(kind="transitions"):
         behaviours=[],
     )
     made = {
-        "transitions": lambda: episodes.transitions(dataset),
-        "tails": lambda: episodes.transitions(dataset, episodes.tails(dataset, 0.99)),
+        "transitions": lambda: stream.pack(episodes.transitions(dataset)),
+        "tails": lambda: stream.pack(episodes.transitions(dataset, episodes.tails(dataset, 0.99))),
         "windows": lambda: episodes.sequences(dataset, SMALL["context"], 10.0),
     }[kind]()
     return jax.tree.map(jnp.asarray, made)

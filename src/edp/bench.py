@@ -3,8 +3,8 @@
 Shapes are those of walker2d (17 observations, 6 actions; batches of 256), the data is random, and nothing is read.
 """
 
+import os
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -14,13 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from edp import settings, train
-from edp.algorithms.td3bc import TD3BC
+from edp.algorithms import ALGORITHMS
 from edp.data.d4rl import Dataset
-from edp.data.episodes import transitions
 from edp.data.make import make_env
 from edp.evaluate import Pool, evaluate
+from edp.experiment import learnable
 from edp.flops import gemm, matmul_flops, seconds
 from edp.policies import POLICIES
+from edp.run import about_here
 
 OBS, ACT, BATCH, ROWS = 17, 6, 256, 100_000
 GEMM = "GEMM 256³"
@@ -34,6 +35,7 @@ VARIANTS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
     "edp-without-dpm": ("diffusion", "edp-without-dpm", {}),
     "edp-without-ap": ("diffusion", "edp-without-ap", {}),
     "edp": ("diffusion", "edp", {}),
+    "edp, fast": ("diffusion", "fast", {}),
     "feed-forward": ("deterministic", None, {}),
 }
 
@@ -42,20 +44,6 @@ class Case(NamedTuple):
     run: Callable[[], Any]  # one block
     steps: int  # in it
     flops: int  # in each of them
-
-
-class Row(NamedTuple):
-    """What was measured of one case: a value of each round."""
-
-    name: str
-    what: str  # training or acting
-    compile_seconds: float
-    flops: int  # in one step
-    rates: list[float]  # steps per second
-
-    @property
-    def median(self) -> float:
-        return statistics.median(self.rates)
 
 
 @cache
@@ -67,22 +55,24 @@ def random_data(rows: int = ROWS) -> Dataset:
     return Dataset(obs, action, reward, next_obs, np.ones(rows, np.float32), np.arange(rows) // 100, np.zeros(0), [])
 
 
-def parts(name: str) -> tuple[Any, Any]:
-    """The algorithm and the policy of a variant, at the paper's settings for locomotion."""
-    policy, preset, options = VARIANTS[name]
-    classes = TD3BC, POLICIES[policy]
+def parts(algorithm: str, policy: str, preset: str | None = None, **options: Any) -> tuple[Any, Any]:
+    """An algorithm and a policy that go together, at the paper's settings for locomotion."""
+    classes = ALGORITHMS[algorithm], POLICIES[policy]
     preset_values = settings.PRESETS.get(preset or "", {})
     chosen = {key: value for key, value in preset_values.items() if not key.startswith(("eas", "act"))}
-    layers = settings.layers("td3bc", policy, "locomotion", {}, None)
-    return tuple(settings.resolve(classes, layers, chosen | options).parts)  # pyright: ignore
+    layers = settings.layers(algorithm, policy, "locomotion", {}, None)
+    made = tuple(settings.resolve(classes, layers, chosen | options).parts)
+    made[0].check(made[1])
+    return made  # pyright: ignore
 
 
-def training(name: str) -> Case:
-    algorithm, policy = parts(name)
-    data, keys = jax.tree.map(jnp.asarray, transitions(random_data())), train.seed_keys(range(1))
+def training(algorithm: Any, policy: Any, rows: int = ROWS, seeds: int = 1) -> Case:
+    """Training steps of all seeds in one program."""
+    data = jax.tree.map(jnp.asarray, learnable(algorithm, policy, random_data(rows)))
+    keys = train.seed_keys(range(seeds))
     states = train.init_states(partial(init, algorithm, policy), keys)
     one = jax.tree.map(lambda leaf: leaf[0], states)
-    flops = matmul_flops(algorithm.update, one, data.draw(keys[0], BATCH), keys[0])
+    flops = seeds * matmul_flops(algorithm.update, one, data.draw(keys[0], BATCH), keys[0])
     steps = int(np.clip(BLOCK_FLOPS // flops, 2, 100))
     step_keys = train.epoch_keys(keys, 1, steps)
 
@@ -98,9 +88,8 @@ def init(algorithm: Any, policy: Any, key) -> Any:
     return algorithm.init(policy.build(OBS, ACT, key), OBS, ACT, key)
 
 
-def acting(name: str, steps: int = 100, episodes: int = 10) -> Case:
+def acting(policy: Any, steps: int = 100, episodes: int = 10) -> Case:
     """Environment steps of ten environments side by side, one sampled action each (no EAS)."""
-    _, policy = parts(name)
     policies = jax.vmap(lambda key: policy.build(OBS, ACT, key))(train.seed_keys(range(1)))
     endless = partial(make_env, ENV, max_episode_steps=steps, terminate_when_unhealthy=False)
     pool = Pool(endless, episodes)
@@ -110,12 +99,24 @@ def acting(name: str, steps: int = 100, episodes: int = 10) -> Case:
     return Case(run, steps * episodes, flops)
 
 
-def measure(names: list[str], rounds: int) -> Iterator[str | list[Row]]:
-    """Tells what it is doing; at the end gives the rows, the machine's own GEMM rate first."""
-    multiply, flops = gemm()
-    cases: dict[tuple[str, str], Case] = {(GEMM, "training"): Case(multiply, 1, flops)}
+def variant(name: str) -> tuple[Any, Any]:
+    """The algorithm and the policy of one of the paper's variants."""
+    policy, preset, options = VARIANTS[name]
+    return parts("td3bc", policy, preset, **options)
+
+
+def cases_of(names: list[str]) -> dict[tuple[str, str], Case]:
+    cases = {}
     for name in names:
-        cases |= {(name, "training"): training(name), (name, "acting"): acting(name)}
+        algorithm, policy = variant(name)
+        cases |= {(name, "training"): training(algorithm, policy), (name, "acting"): acting(policy)}
+    return cases
+
+
+def measure(cases: dict[tuple[str, str], Case], rounds: int) -> Iterator[str | dict]:
+    """Tells what it is doing; at the end gives the numbers. The cases, and the machine's own GEMM, take turns."""
+    multiply, flops = gemm()
+    cases = {(GEMM, "training"): Case(multiply, 1, flops)} | cases
     compiled = {}
     for (name, what), case in cases.items():
         yield f"compiling {name}, {what}"
@@ -125,7 +126,22 @@ def measure(names: list[str], rounds: int) -> Iterator[str | list[Row]]:
     for number in range(1, rounds + 1):
         for (name, what), case in cases.items():
             yield f"round {number} of {rounds}: {name}, {what}"
-            start = time.perf_counter()
-            jax.block_until_ready(case.run())
-            rates[name, what].append(case.steps / (time.perf_counter() - start))
-    yield [Row(name, what, compiled[name, what], case.flops, rates[name, what]) for (name, what), case in cases.items()]
+            rates[name, what].append(case.steps / seconds(case.run))
+    machine = statistics.median(rates[GEMM, "training"]) * flops
+    yield {
+        "about": about_here()["packages"] | {"device": jax.devices()[0].device_kind, "cores": os.cpu_count()},
+        "gemm_gflops": machine / 1e9,
+        "variants": [
+            {
+                "name": name,
+                "what": what,
+                "steps_per_second": statistics.median(rates[name, what]),
+                "spread": [min(rates[name, what]), max(rates[name, what])],
+                "gflop_per_step": case.flops / 1e9,
+                "share_of_gemm": statistics.median(rates[name, what]) * case.flops / machine,
+                "compile_seconds": compiled[name, what],
+            }
+            for (name, what), case in cases.items()
+            if name != GEMM
+        ],
+    }

@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from edp import train
+from edp.algorithms import Algorithm
 from edp.algorithms.actor_critic import ActorCritic
 from edp.checkpoint import Checkpoint, Checkpoints, restore_alone
-from edp.data import d4rl, episodes
+from edp.data import d4rl, episodes, stream
 from edp.errors import UserError, first_line
 from edp.evaluate import StoppedError
 from edp.evaluator import Evaluation, Evaluator, dims_of, without_nan
 from edp.metrics import known_mean
-from edp.policies import TransformerConfig
+from edp.policies import PolicyConfig, TransformerConfig
 from edp.run import Run
 from edp.spec import Spec
-from edp.types import Sequences, Transitions
+from edp.types import Packed, Sequences
 
 
 class Compiled(NamedTuple):
@@ -53,17 +53,16 @@ def init(spec: Spec, obs_dim: int, act_dim: int, key) -> Any:
     return spec.algorithm.init(policy, obs_dim, act_dim, algorithm_key)
 
 
-def device_data(spec: Spec, dataset: d4rl.Dataset) -> Transitions | Sequences:
-    """The data in the form that the algorithm learns from."""
-    dataset = episodes.prepare(dataset, spec.data.rewards, spec.data.best)
-    algorithm, policy = spec.algorithm, spec.policy
+def learnable(
+    algorithm: Algorithm, policy: PolicyConfig, dataset: d4rl.Dataset, on_disk: bool = False
+) -> Packed | Sequences:
+    """The data in the form that the algorithm learns from, still on the host."""
     if isinstance(policy, TransformerConfig):
-        data = episodes.sequences(dataset, policy.context, policy.return_scale)
-    elif isinstance(algorithm, ActorCritic) and algorithm.learns_from == "tails":
-        data = episodes.transitions(dataset, episodes.tails(dataset, algorithm.discount))
-    else:
-        data = episodes.transitions(dataset)
-    return jax.tree.map(jnp.asarray, data)
+        return episodes.sequences(dataset, policy.context, policy.return_scale)
+    tails = None
+    if isinstance(algorithm, ActorCritic) and algorithm.learns_from == "tails":
+        tails = episodes.tails(dataset, algorithm.discount)
+    return stream.pack(episodes.transitions(dataset, tails), on_disk)
 
 
 class Experiment:
@@ -79,12 +78,23 @@ class Experiment:
                 f"but {spec.task.name} has {self.evaluator.dims[0]} and {self.evaluator.dims[1]}"
             )
         self.keys = train.seed_keys(range(options.seed, options.seed + options.seeds))
-        self.data = train.on_devices(device_data(spec, dataset), train.seed_sharding(options.seeds))
+        self.data = self.place(episodes.prepare(dataset, spec.data.rewards, spec.data.best))
         self.states = train.init_states(partial(init, spec, *self.dims), train.initial_keys(self.keys))
         self.step = 0
         self.failed: dict[int, str] = {}  # seeds that have become NaN, and how
         self.last_good: set[int] = set()  # the steps of the last checkpoints before that
         self.programs: dict[int, Any] = {}
+
+    def place(self, dataset: d4rl.Dataset) -> Callable[[int], Any]:
+        """The data on the devices: a function of the epoch's number, the same in each unless it is streamed."""
+        put = partial(train.on_devices, like=train.seed_sharding(self.spec.training.seeds))
+        block = self.spec.data.block
+        if 0 < block < len(dataset.obs):
+            data = learnable(self.spec.algorithm, self.spec.policy, dataset, on_disk=True)
+            assert isinstance(data, Packed)  # the spec was checked
+            return stream.Blocks(data, block, self.spec.training.seed, put)
+        whole = put(learnable(self.spec.algorithm, self.spec.policy, dataset))
+        return lambda number: whole
 
     def resume(self, folder: Run) -> Resumed:
         """Go back to the last good checkpoint, and to the logs as they were then."""
@@ -152,7 +162,7 @@ class Experiment:
         number, first = divmod(self.step, options.epoch_steps)
         length = min(options.epoch_steps - first, options.steps - self.step)
         keys = train.epoch_keys(self.keys, number + 1, options.epoch_steps)[:, first : first + length]
-        arguments = self.states, self.data, keys
+        arguments = self.states, self.data(number), keys
         if length not in self.programs:
             start = time.perf_counter()
             lowered = train.epoch.lower(self.spec.algorithm.update, *arguments, batch_size=options.batch_size)

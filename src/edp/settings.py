@@ -47,6 +47,7 @@ DDPM: Values = {"sampler": "ddpm", "calls": 0}
 PRESETS: dict[str, Values] = {
     "edp": {"sampler": "dpm", "train_action": "approximate"},
     "edp-without-dpm": DDPM | {"diffusion_steps": 100, "train_action": "approximate"},
+    "fast": {"sampler": "dpm++", "grid": "quadratic", "calls": 6, "train_action": "approximate"},
     "edp-without-ap": {"sampler": "dpm", "train_action": "chain"},
     "dql": DDPM | {"diffusion_steps": 5, "schedule": "vp", "train_action": "chain", "eas": 50, "act_with": "online"},
     "bc-10": {"algo": "bc", "best": 0.1},

@@ -33,6 +33,7 @@ class TrainOptions:
 class DataOptions:
     rewards: str = option("raw", f"how rewards are transformed: {', '.join(episodes.REWARDS)}")
     best: float = option(1.0, "train on this share of the episodes, those with the highest returns", low=1e-9, high=1.0)
+    block: int = option(0, "transitions on the device at a time, other ones in each epoch (0: all of them)", low=0)
 
     def __post_init__(self):
         if self.rewards not in episodes.REWARDS:
@@ -74,6 +75,8 @@ class Spec:
         self.algorithm.check(self.policy)
         jax.eval_shape(lambda key: self.policy.build(1, 1, key), jax.random.key(0))
         check_acting(self, self.evaluation)
+        if self.policy.reads_histories and self.data.block:
+            raise UserError("--block streams single transitions, and a transformer reads whole histories: leave it out")
         if self.policy.reads_histories and self.data.rewards != "raw":
             raise UserError("dt counts down the environment's own rewards as it acts: use --rewards raw")
         return self

@@ -1,7 +1,8 @@
 """The data structures that everything else passes around. Data on the device knows how to draw a batch of itself."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
@@ -18,7 +19,7 @@ class Tail(NamedTuple):
 
 
 class Transitions(NamedTuple):
-    """Transitions in rows: a whole data set, or a batch of one."""
+    """Transitions in rows: a batch of a data set, or all of it."""
 
     obs: Float[Array, "n obs"]
     action: Float[Array, "n act"]
@@ -27,10 +28,31 @@ class Transitions(NamedTuple):
     not_done: Float[Array, " n"]  # 0 at a true terminal only, never at a timeout
     tail: Tail | None = None  # for algorithms that learn from whole returns
 
-    def draw(self, key, size: int) -> "Transitions":
+
+class Layout(NamedTuple):
+    """What the columns of packed rows are."""
+
+    structure: Any
+    widths: tuple[int, ...]  # 0: a number, and not a row of one
+
+    def unpack(self, rows: Float[Array, "n width"]) -> Any:
+        columns, start = [], 0
+        for width in self.widths:
+            columns.append(rows[:, start : start + width] if width else rows[:, start])
+            start += width or 1
+        return jax.tree.unflatten(self.structure, columns)
+
+
+class Packed(eqx.Module):
+    """Transitions side by side in one array, so that a batch is one gather."""
+
+    rows: Float[Array, "n width"]
+    layout: Layout = eqx.field(static=True)
+
+    def draw(self, key, size: int) -> Transitions:
         """``size`` rows, drawn with replacement."""
-        rows = jax.random.randint(key, (size,), 0, self.obs.shape[0])
-        return jax.tree.map(lambda column: column[rows], self)
+        chosen = jax.random.randint(key, (size,), 0, self.rows.shape[0])
+        return self.layout.unpack(self.rows.at[chosen].get(mode="promise_in_bounds"))
 
 
 class Windows(NamedTuple):

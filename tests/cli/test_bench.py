@@ -24,7 +24,7 @@ def test_bench_measures_and_draws(tmp_path, monkeypatch, capsys):
 
 
 def test_variants_are_the_paper_s():
-    found = {name: bench.parts(name)[1] for name in bench.VARIANTS}
+    found = {name: bench.variant(name)[1] for name in bench.VARIANTS}
     assert (found["dql"].sampler, found["dql"].diffusion_steps, found["dql"].train_action) == ("ddpm", 100, "chain")
     assert (found["edp-without-dpm"].sampler, found["edp-without-dpm"].train_action) == ("ddpm", "approximate")
     assert (found["edp-without-ap"].sampler, found["edp-without-ap"].train_action) == ("dpm", "chain")

@@ -35,14 +35,8 @@ def main(argv: list[str]) -> int:
         check_writable(path)
     from rich.console import Console
 
-    console, rows = Console(width=None if sys.stdout.isatty() else 120), []
-    with console.status("") as status:
-        for event in bench.measure(names, values.rounds):
-            if isinstance(event, str):
-                status.update(event)
-            else:
-                rows = event
-    result = summary(rows)
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    result = measured(bench.cases_of(names), values.rounds, console)
     show(result, console)
     if values.json:
         from edp.run import write_json
@@ -54,33 +48,18 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def summary(rows: list) -> dict:
-    import os
+def measured(cases: dict, rounds: int, console) -> dict:
+    """What ``bench.measure`` finds, with its progress on the console."""
+    from edp import bench
 
-    import jax
-
-    from edp.bench import GEMM
-    from edp.run import about_here
-
-    machine = next(row for row in rows if row.name == GEMM)
-    rate = machine.median * machine.flops
-    return {
-        "about": about_here()["packages"] | {"device": jax.devices()[0].device_kind, "cores": os.cpu_count()},
-        "gemm_gflops": rate / 1e9,
-        "variants": [
-            {
-                "name": row.name,
-                "what": row.what,
-                "steps_per_second": row.median,
-                "spread": [min(row.rates), max(row.rates)],
-                "gflop_per_step": row.flops / 1e9,
-                "share_of_gemm": row.median * row.flops / rate,
-                "compile_seconds": row.compile_seconds,
-            }
-            for row in rows
-            if row.name != GEMM
-        ],
-    }
+    result = {}
+    with console.status("") as status:
+        for event in bench.measure(cases, rounds):
+            if isinstance(event, str):
+                status.update(event)
+            else:
+                result = event
+    return result
 
 
 def show(result: dict, console) -> None:
@@ -88,6 +67,8 @@ def show(result: dict, console) -> None:
 
     for what, unit in TITLES.items():
         rows = [row for row in result["variants"] if row["what"] == what]
+        if not rows:
+            continue
         slowest = rows[0]["steps_per_second"]
         table = Table("variant", unit, "spread", f"× {rows[0]['name']}", "GFLOP/step", "share of GEMM", "compiled in")
         for row in rows:

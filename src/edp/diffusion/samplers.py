@@ -53,9 +53,30 @@ def table(rows: list[Row], predicts_data: bool = False) -> Table:
     return Table(*(np.array(column) for column in zip(*rows, strict=True)), predicts_data=predicts_data)
 
 
-def uniform(calls: int) -> np.ndarray:
-    """Times from 1 to 0.001 in equal steps: the paper's grid."""
-    return np.linspace(1.0, 0.001, calls + 1)
+END = 0.001  # the time at which DPM-Solver stops
+
+
+def uniform(schedule: Schedule, calls: int) -> np.ndarray:
+    """Equal steps of time: the paper's grid."""
+    del schedule
+    return np.linspace(1.0, END, calls + 1)
+
+
+def quadratic(schedule: Schedule, calls: int) -> np.ndarray:
+    """Equal steps of the root of time: short ones at the end."""
+    del schedule
+    return np.linspace(1.0, np.sqrt(END), calls + 1) ** 2
+
+
+def logsnr(schedule: Schedule, calls: int) -> np.ndarray:
+    """Equal steps of half-log-SNR."""
+    fine = np.linspace(END, 1.0, 100_001)
+    falling = schedule.half_log_snr(fine)
+    wanted = np.linspace(falling[-1], falling[0], calls + 1)
+    return np.concatenate([[1.0], np.interp(-wanted[1:-1], -falling, fine), [END]])
+
+
+GRIDS = {"uniform": uniform, "quadratic": quadratic, "logsnr": logsnr}
 
 
 def steps(schedule: Schedule, calls: int) -> np.ndarray:
@@ -114,7 +135,7 @@ def dpm_solver(schedule: Schedule, ts: np.ndarray, orders: tuple[int, ...]) -> T
 def dpm_solver_pp(schedule: Schedule, ts: np.ndarray) -> Table:
     """Multistep DPM-Solver++(2M) (Lu et al. 2022b, algorithm 2), for data prediction; one call a step.
 
-    The last step, much the longest in half-log-SNR, is of first order: extrapolating over it does harm.
+    The last step is of first order, as in ``dpm_orders``.
     """
     alpha, sigma, lam = schedule.alpha(ts), schedule.sigma(ts), schedule.half_log_snr(ts)
     rows = []
@@ -128,11 +149,12 @@ def dpm_solver_pp(schedule: Schedule, ts: np.ndarray) -> Table:
 
 
 def dpm_orders(calls: int, order: int) -> tuple[int, ...]:
-    """Steps of the full order, the last ones lower so that the calls are used up: 15 calls are 3, 3, 3, 3, 2, 1."""
-    full, rest = divmod(calls, order)
-    if order == 3 and rest == 0:
-        return (3,) * (full - 1) + (2, 1)
-    return (order,) * full + ((rest,) if rest else ())
+    """Steps of the full order, then what is left, then one of the first order: 15 calls are 3, 3, 3, 3, 2, 1.
+
+    The last step, much the longest in half-log-SNR, is where a higher order does harm (benchmarks/solvers.py).
+    """
+    full, rest = divmod(calls - 1, order)
+    return (order,) * full + ((rest,) if rest else ()) + (1,)
 
 
 def levels(schedule: Schedule, t: float) -> tuple[float, float]:
@@ -147,6 +169,8 @@ class Sampler:
     name: str = "dpm"
     calls: int = 15
     order: int = 3  # of dpm only
+    grid: str = "uniform"  # of dpm and dpm++ only
+    threshold: bool = True  # cut estimates of the action off at ±1
 
     def __post_init__(self):
         if self.name not in NAMES:
@@ -155,6 +179,10 @@ class Sampler:
             raise UserError(f"a sampler needs at least one network call, not {self.calls}")
         if self.order not in (1, 2, 3):
             raise UserError(f"DPM-Solver has order 1, 2 or 3, not {self.order}")
+        if self.grid not in GRIDS:
+            raise unknown("grid", self.grid, GRIDS)
+        if self.grid != "uniform" and not self.name.startswith("dpm"):
+            raise UserError(f"{self.name} takes steps of the noise schedule: --grid is for dpm and dpm++ only")
 
     def table(self, schedule: Schedule) -> Table:
         return _table(self, schedule)
@@ -167,7 +195,7 @@ def _table(sampler: Sampler, schedule: Schedule) -> Table:
         if calls > schedule.steps:
             raise UserError(f"{sampler.name} has at most one call a step: {calls} calls for {schedule.steps} steps")
         return {"ddpm": ddpm, "ddim": ddim}[sampler.name](schedule, steps(schedule, calls))
-    ts = uniform(calls)
+    ts = GRIDS[sampler.grid](schedule, calls)
     return (
         dpm_solver_pp(schedule, ts)
         if sampler.name == "dpm++"

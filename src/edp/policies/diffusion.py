@@ -55,7 +55,8 @@ class Diffusion(Policy):
         predict = self.net.at_states(obs, jnp.asarray(self.schedule.step(table.t), obs.dtype))
         noise_at = lambda y, i: control.scale * predict(y, i)  # noqa: E731
         start = control.noise * jax.random.normal(start_key, (obs.shape[0], self.act_dim), obs.dtype)
-        sample = integrate(table, self.schedule, noise_at, start, chain_key, noise_scale=control.noise)
+        clip = 1.0 if self.sampler.threshold else None
+        sample = integrate(table, self.schedule, noise_at, start, chain_key, clip, control.noise)
         return jnp.clip(sample, -1, 1)
 
     def with_sampler(self, sampler: Sampler) -> "Diffusion":
@@ -86,6 +87,7 @@ class DiffusionConfig:
     schedule: str = option("linear", "noise schedule: linear, cosine or vp")
     diffusion_steps: int = option(1000, "number of noise levels K", low=1)
     sampler: str = option("dpm", "dpm, dpm++ (2M), ddim or ddpm")
+    grid: str = option("uniform", "times at which dpm and dpm++ call the network: uniform, quadratic or logsnr")
     calls: int = option(15, "network calls of the sampler (0: one for each noise level)", low=0)
     order: int = option(3, "order of the dpm sampler: 1, 2 or 3", low=1, high=3)
     likelihood: str = option("gaussian", "what stands in for the likelihood: gaussian (around one action) or elbo")
@@ -114,7 +116,10 @@ class DiffusionConfig:
     def sampled(self, name: str = "", calls: int = 0) -> Sampler:
         """The sampler, or another one by name or number of calls; refuses what does not go together."""
         own = self.calls or self.diffusion_steps
-        sampler = Sampler(name or self.sampler, calls or (15 if name else own), self.order)
+        if name in ("", self.sampler):
+            sampler = Sampler(self.sampler, calls or (15 if name else own), self.order, self.grid)
+        else:
+            sampler = Sampler(name, calls or 15, self.order)
         sampler.table(self.noise_schedule)
         return sampler
 

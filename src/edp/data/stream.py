@@ -1,0 +1,81 @@
+"""Transitions as rows of one array: whole on the device, or, where they are too many, a block of them at a time.
+
+A block is made of runs of neighbouring rows from all over the data set, which are quick to read from a file. Which ones
+depends on the seed and the number of the block alone, so a run that is resumed sees the same. Every pass over the data
+set takes every run once, in an order and from an offset of its own; each row is as likely as any other to be drawn.
+"""
+
+import tempfile
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import jax
+import numpy as np
+
+from edp.cache import cache_folder
+from edp.errors import UserError
+from edp.types import Layout, Packed, Transitions
+
+RUN = 256  # neighbouring rows, at most
+RUNS = 64  # in a block, at least
+PIECE = 65_536  # rows packed at a time
+
+
+def layout_of(data: Transitions) -> Layout:
+    columns, structure = jax.tree.flatten(data)
+    return Layout(structure, tuple(column.shape[1] if column.ndim == 2 else 0 for column in columns))
+
+
+def pack(data: Transitions, on_disk: bool = False) -> Packed:
+    """The rows in one array, in memory or in a file in the cache folder that goes away with the process."""
+    columns, layout = jax.tree.leaves(data), layout_of(data)
+    shape = len(columns[0]), sum(width or 1 for width in layout.widths)
+    rows = file_backed(shape) if on_disk else np.empty(shape, np.float32)
+    for start in range(0, shape[0], PIECE):
+        piece = slice(start, start + PIECE)
+        parts = [column[piece].reshape(len(rows[piece]), -1) for column in columns]
+        np.concatenate(parts, axis=1, out=rows[piece])
+    return Packed(rows, layout)  # pyright: ignore
+
+
+def file_backed(shape: tuple[int, int]) -> np.ndarray:
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:  # the mapping keeps it until the end
+            return np.memmap(file, np.float32, "w+", shape=shape)
+    except OSError as error:
+        size = f"{4 * shape[0] * shape[1] / 1e9:.1f} GB"
+        raise UserError(f"{folder}: no room for {size} of transitions to stream ({error.strerror})") from None
+
+
+class Blocks:
+    """Packed rows that are too many for the device, block by block; the next one is read while one is in use."""
+
+    def __init__(self, data: Packed, size: int, seed: int, place):
+        self.data, self.seed, self.place = data, seed, place
+        self.run = min(RUN, max(1, size // RUNS))  # rows
+        self.runs = -(-len(data.rows) // self.run)  # in the data set
+        self.each = size // self.run  # in a block
+        self.reader = ThreadPoolExecutor(1, "edp-blocks")
+        self.ahead: dict[int, Future[Packed]] = {}
+
+    def __call__(self, number: int) -> Packed:
+        """A block, on the device."""
+        wanted = self.ahead.pop(number, None) or self.reader.submit(self.read, number)
+        block = wanted.result()
+        self.ahead = {number + 1: self.reader.submit(self.read, number + 1)}
+        return block
+
+    def read(self, number: int) -> Packed:
+        rows = self.data.rows.take(self.rows_of(number).ravel(), axis=0)
+        return self.place(Packed(rows, self.data.layout))  # pyright: ignore
+
+    def rows_of(self, number: int) -> np.ndarray:
+        """The rows of a block, (runs, neighbours); the data set is a ring."""
+        places = np.arange(number * self.each, (number + 1) * self.each)
+        starts = np.empty(self.each, np.int64)
+        for which in np.unique(places // self.runs):
+            rng, here = np.random.default_rng((self.seed, which)), places // self.runs == which
+            offset, order = rng.integers(len(self.data.rows)), rng.permutation(self.runs)
+            starts[here] = offset + self.run * order[places[here] % self.runs]
+        return (starts[:, None] + np.arange(self.run)[None]) % len(self.data.rows)
