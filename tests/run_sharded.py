@@ -1,9 +1,15 @@
-"""Run with four virtual devices: seeds are spread over them, and give the numbers that they give alone."""
+"""Run with eight virtual devices: seeds are spread over them, and give the numbers that they give alone."""
+
+import sys
+from pathlib import Path
 
 import jax
 import numpy as np
 
 from edp import train
+from edp.cli import main
+from edp.experiment import load
+from edp.run import Run
 from test_contract import make_data, setup
 
 update, init = setup("td3bc", "diffusion")
@@ -17,10 +23,21 @@ def run(seeds: range):
     return train.epoch(update, states, placed, train.epoch_keys(keys, 1, 3), batch_size=16)[0]
 
 
-assert jax.device_count() == 4
+assert jax.device_count() == 8
 alone = jax.tree.leaves(run(range(1)))
-for seeds, devices in ((4, 4), (6, 3)):
+for seeds, devices in ((8, 8), (12, 6)):
     together = jax.tree.leaves(run(range(seeds)))
     for one, many in zip(alone, together, strict=True):
         assert len(many.sharding.device_set) == devices, many.sharding
         np.testing.assert_allclose(np.asarray(many)[0], np.asarray(one)[0], rtol=2e-4, atol=2e-5)
+
+# A whole run: trained, evaluated, written, resumed.
+file, folder = sys.argv[1:]
+small = "--epoch-steps 10 --eval-every 20 --hidden 16 --critic-hidden 16 --calls 2 --eas 2 --episodes 1".split()
+many = ["train", "hopper-medium-v2", "--data", file, "--seeds", "8", *small]
+assert main([*many, "--steps", "40", "--out", f"{folder}/many"]) == 0
+assert main([*many, "--steps", "20", "--out", f"{folder}/resumed"]) == 0
+assert main(["train", "--resume", f"{folder}/resumed", "--steps", "40"]) == 0
+states = [jax.tree.leaves(load(Run.open(Path(folder, name)))[1].tree) for name in ("many", "resumed")]
+for one, other in zip(*states, strict=True):
+    np.testing.assert_array_equal(np.asarray(one), np.asarray(other))

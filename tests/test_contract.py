@@ -204,9 +204,9 @@ class TestWithOthers(Contract):
     pass
 
 
-def test_seeds_are_split_over_devices():
-    """In a process with four virtual devices; the checks are in run_sharded.py."""
+def test_seeds_are_split_over_devices(hopper_file, tmp_path):
+    """In a process with eight virtual devices; the checks are in run_sharded.py."""
     script = Path(__file__).with_name("run_sharded.py")
-    env = os.environ | {"XLA_FLAGS": os.environ["XLA_FLAGS"] + " --xla_force_host_platform_device_count=4"}
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=env)
+    env = os.environ | {"XLA_FLAGS": os.environ["XLA_FLAGS"] + " --xla_force_host_platform_device_count=8"}
+    done = subprocess.run([sys.executable, script, hopper_file, tmp_path], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr[-2000:]

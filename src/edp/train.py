@@ -22,6 +22,11 @@ def seed_sharding(seeds: int) -> NamedSharding:
     return NamedSharding(Mesh(devices[:count], "seed"), PartitionSpec("seed"))
 
 
+def split(tree: Any) -> Any:
+    """Results with a leading axis over seeds stay where their seeds are."""
+    return jax.lax.with_sharding_constraint(tree, seed_sharding(jax.tree.leaves(tree)[0].shape[0]))
+
+
 def on_devices(data: Any, like: NamedSharding) -> Any:
     """The data set, whole, on every device that trains."""
     return jax.device_put(data, NamedSharding(like.mesh, PartitionSpec()))
@@ -30,7 +35,7 @@ def on_devices(data: Any, like: NamedSharding) -> Any:
 @partial(jax.jit, static_argnames="init")
 def init_states(init: Callable[[Any], Any], keys: jax.Array) -> Any:
     """``init(key)`` for every seed, stacked."""
-    return jax.vmap(init)(keys)
+    return split(jax.vmap(init)(keys))
 
 
 @partial(jax.jit, static_argnames=("update", "batch_size"), donate_argnames="states")
@@ -50,7 +55,7 @@ def epoch(update, states, data, keys, *, batch_size: int):
         means = jax.tree.map(lambda value: value.mean(axis=0), metrics)
         return state, means, faults(state, metrics, len(keys))
 
-    return jax.vmap(one_seed)(states, keys)
+    return split(jax.vmap(one_seed)(states, keys))
 
 
 def faults(state: Any, metrics: dict[str, jax.Array], steps: int) -> dict[str, jax.Array]:
