@@ -33,22 +33,8 @@ for seeds, devices in ((8, 8), (12, 6)):
 
 # A whole run: trained, evaluated, written, resumed.
 file, folder = sys.argv[1:]
-small = [
-    "--epoch-steps",
-    "10",
-    "--eval-every",
-    "20",
-    "--hidden",
-    "16",
-    "--critic-hidden",
-    "16",
-    "--calls",
-    "2",
-    "--eas",
-    "2",
-    "--episodes",
-    "1",
-]
+small = ["--epoch-steps", "10", "--eval-every", "20", "--hidden", "16", "--critic-hidden", "16"]
+small += ["--calls", "2", "--eas", "2", "--episodes", "1"]
 many = ["train", "hopper-medium-v2", "--data", file, "--seeds", "8", *small]
 assert main([*many, "--steps", "40", "--out", f"{folder}/many"]) == 0
 assert main([*many, "--steps", "20", "--out", f"{folder}/resumed"]) == 0
