@@ -77,12 +77,38 @@ def test_ddim_is_dpm_solver_of_order_1():
 def test_paper_grid_and_orders():
     assert samplers.dpm_orders(15, 3) == (3, 3, 3, 3, 2, 1)
     assert samplers.dpm_orders(16, 3) == (3, 3, 3, 3, 3, 1)
-    assert samplers.dpm_orders(17, 3) == (3, 3, 3, 3, 3, 2)
+    assert samplers.dpm_orders(17, 3) == (3, 3, 3, 3, 3, 1, 1)
     assert samplers.dpm_orders(3, 3) == (2, 1)
     assert samplers.dpm_orders(15, 2) == (2,) * 7 + (1,)
     table = Sampler("dpm", 15, 3).table(SCHEDULE)
     assert np.allclose(table.t, np.linspace(1, 0.001, 16)[:-1])
     assert table.advance.tolist() == [False, False, True] * 4 + [False, True, True]
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("calls", range(1, 21))
+def test_every_call_is_used_and_the_last_step_is_of_first_order(calls, order):
+    orders = samplers.dpm_orders(calls, order)
+    assert sum(orders) == calls
+    assert orders[-1] == 1
+    assert max(orders) <= order
+
+
+@pytest.mark.parametrize("schedule", [SCHEDULE, Schedule("vp", 5), Schedule("cosine", 50)])
+def test_grids_go_from_noise_to_the_end(schedule):
+    for name, grid in samplers.GRIDS.items():
+        ts = grid(schedule, 6)
+        assert (len(ts), ts[0], ts[-1]) == (7, 1.0, pytest.approx(samplers.END)), name
+        assert np.all(np.diff(ts) < 0), name
+    assert np.ptp(np.diff(np.sqrt(samplers.quadratic(schedule, 6)))) < 1e-12
+    assert np.ptp(np.diff(schedule.half_log_snr(samplers.logsnr(schedule, 6)))) < 0.02
+
+
+def test_a_grid_is_for_solvers_of_the_ode():
+    with pytest.raises(UserError, match="--grid"):
+        Sampler("ddim", 10, grid="quadratic")
+    with pytest.raises(UserError, match="grid"):
+        Sampler("dpm", 10, grid="quadratik")
 
 
 def test_dpm_solver_3_step_by_hand():

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from edp.diffusion import Sampler, Schedule
+from edp.errors import UserError
 from edp.policies import Diffusion, DiffusionConfig
 from edp.policies.diffusion import elbo_likelihood
 
@@ -106,3 +107,12 @@ def test_chain_gradients_take_little_memory():
     loss = jax.grad(lambda m: jnp.sum(m.fit(obs, jnp.zeros((256, 3)), jax.random.key(1)).action))
     memory = jax.jit(loss).lower(model).compile().memory_analysis()
     assert memory.temp_size_in_bytes < 20e6
+
+
+def test_another_sampler_has_its_own_grid():
+    fast = DiffusionConfig(sampler="dpm++", grid="quadratic", calls=6)
+    assert fast.sampled() == Sampler("dpm++", 6, grid="quadratic")
+    assert fast.sampled(calls=10) == Sampler("dpm++", 10, grid="quadratic")
+    assert fast.sampled("dpm") == Sampler("dpm", 15)
+    with pytest.raises(UserError, match="--grid"):
+        DiffusionConfig(sampler="ddpm", grid="quadratic").sampled()

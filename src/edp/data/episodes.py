@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from scipy.signal import lfilter
 
 from edp.data.d4rl import Dataset
 from edp.errors import unknown
@@ -81,6 +80,8 @@ def tails(dataset: Dataset, discount: float) -> Tail:
 
 def discounted(rewards: np.ndarray, discount: float) -> np.ndarray:
     """G_t = r_t + discount · G_{t+1}, from the end."""
+    from scipy.signal import lfilter  # takes half a second to import, and few algorithms need it
+
     return np.asarray(lfilter([1.0], [1.0, -discount], rewards[::-1].astype(np.float64)))[::-1]
 
 
