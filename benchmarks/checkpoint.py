@@ -13,15 +13,14 @@ import platform
 import statistics
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 
 import jax
 
 from edp import train
-from edp.bench import BATCH, init, parts, random_data
+from edp.bench import ACT, BATCH, OBS, parts, random_data
 from edp.checkpoint import Checkpoints
-from edp.experiment import learnable
+from edp.experiment import Init, learnable
 from edp.spec import TrainOptions
 
 STEPS, ROUNDS = 100, 12
@@ -34,7 +33,7 @@ def main() -> None:
     values = parser.parse_args()
     (algorithm, policy), keys = parts("td3bc", "diffusion"), train.seed_keys(range(1))
     data = jax.tree.map(jax.numpy.asarray, learnable(algorithm, policy, random_data()))
-    states = train.init_states(partial(init, algorithm, policy), keys)
+    states = train.init_states(Init(algorithm, policy, OBS, ACT), keys)
     step_keys = train.epoch_keys(keys, 1, STEPS)
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(states))
     times, blocked = {True: [], False: []}, []

@@ -15,9 +15,9 @@ from pathlib import Path
 import jax
 
 from edp import train
-from edp.bench import BATCH, init, parts, random_data
+from edp.bench import ACT, BATCH, OBS, parts, random_data
 from edp.data.stream import Blocks
-from edp.experiment import learnable
+from edp.experiment import Init, learnable
 from edp.flops import seconds
 from edp.run import about_here, write_json
 
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     values = parser.parse_args()
     (algorithm, policy), keys = parts("td3bc", "diffusion"), train.seed_keys(range(1))
-    states = train.init_states(partial(init, algorithm, policy), keys)
+    states = train.init_states(Init(algorithm, policy, OBS, ACT), keys)
     step_keys = train.epoch_keys(keys, 1, STEPS)
     put = partial(train.on_devices, like=train.seed_sharding(1))
     whole = put(learnable(algorithm, policy, random_data(ROWS)))

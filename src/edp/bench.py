@@ -18,7 +18,7 @@ from edp.algorithms import ALGORITHMS
 from edp.data.d4rl import Dataset
 from edp.data.make import make_env
 from edp.evaluate import Pool, evaluate
-from edp.experiment import learnable
+from edp.experiment import Init, learnable
 from edp.flops import gemm, matmul_flops, seconds
 from edp.policies import POLICIES
 from edp.run import about_here
@@ -70,7 +70,7 @@ def training(algorithm: Any, policy: Any, rows: int = ROWS, seeds: int = 1) -> C
     """Training steps of all seeds in one program."""
     data = jax.tree.map(jnp.asarray, learnable(algorithm, policy, random_data(rows)))
     keys = train.seed_keys(range(seeds))
-    states = train.init_states(partial(init, algorithm, policy), keys)
+    states = train.init_states(Init(algorithm, policy, OBS, ACT), keys)
     one = jax.tree.map(lambda leaf: leaf[0], states)
     flops = seeds * matmul_flops(algorithm.update, one, data.draw(keys[0], BATCH), keys[0])
     steps = int(np.clip(BLOCK_FLOPS // flops, 2, 100))
@@ -82,10 +82,6 @@ def training(algorithm: Any, policy: Any, rows: int = ROWS, seeds: int = 1) -> C
         return metrics
 
     return Case(run, steps, flops)
-
-
-def init(algorithm: Any, policy: Any, key) -> Any:
-    return algorithm.init(policy.build(OBS, ACT, key), OBS, ACT, key)
 
 
 def acting(policy: Any, steps: int = 100, episodes: int = 10) -> Case:

@@ -4,6 +4,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -46,11 +47,19 @@ class Resumed(NamedTuple):
     damaged: tuple[str, ...]  # checkpoints that could not be used, and why
 
 
-def init(spec: Spec, obs_dim: int, act_dim: int, key) -> Any:
-    """One seed's training state."""
-    policy_key, algorithm_key = jax.random.split(key)
-    policy = spec.policy.build(obs_dim, act_dim, policy_key)
-    return spec.algorithm.init(policy, obs_dim, act_dim, algorithm_key)
+@dataclass(frozen=True)
+class Init:
+    """Makes one seed's training state. Equal ones are equal to JAX, too, which compiles them once."""
+
+    algorithm: Algorithm
+    policy: PolicyConfig
+    obs_dim: int
+    act_dim: int
+
+    def __call__(self, key) -> Any:
+        policy_key, algorithm_key = jax.random.split(key)
+        policy = self.policy.build(self.obs_dim, self.act_dim, policy_key)
+        return self.algorithm.init(policy, self.obs_dim, self.act_dim, algorithm_key)
 
 
 def learnable(
@@ -79,7 +88,7 @@ class Experiment:
             )
         self.keys = train.seed_keys(range(options.seed, options.seed + options.seeds))
         self.data = self.place(episodes.prepare(dataset, spec.data.rewards, spec.data.best))
-        self.states = train.init_states(partial(init, spec, *self.dims), train.initial_keys(self.keys))
+        self.states = train.init_states(Init(spec.algorithm, spec.policy, *self.dims), train.initial_keys(self.keys))
         self.step = 0
         self.failed: dict[int, str] = {}  # seeds that have become NaN, and how
         self.last_good: set[int] = set()  # the steps of the last checkpoints before that
@@ -255,7 +264,7 @@ def load(folder: Run, step: int | str | None = None) -> tuple[Spec, Checkpoint]:
     spec = Spec.from_json(folder.config, folder.folder / "config.json")
     checkpoints = Checkpoints(folder.checkpoints)
     keys = train.seed_keys(range(spec.training.seeds))
-    like = jax.eval_shape(jax.vmap(partial(init, spec, *dims_of(spec.task))), keys)
+    like = jax.eval_shape(jax.vmap(Init(spec.algorithm, spec.policy, *dims_of(spec.task))), keys)
     try:
         if step in ("best", "fqe"):
             scores = folder.scores() if step == "best" else folder.offline_values()
