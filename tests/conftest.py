@@ -28,8 +28,8 @@ SHARED = Path(os.environ.get("EDP_REFERENCE_DATA", Path(__file__).parents[2] / "
 
 @pytest.fixture(autouse=True)
 def few_programs():
-    """Compiled programs are mapped into memory for as long as JAX keeps them, and a process has 65,530 mappings at most:
-    after some seventy runs in one process, it dies. Let go of them before that."""
+    """JAX keeps compiled programs, mapped into memory, and a process has 65,530 mappings at most: after some seventy
+    runs in one process, it dies. Let go of them before that."""
     yield
     maps = Path("/proc/self/maps")
     if maps.exists() and maps.read_bytes().count(b"\n") > 30_000:
