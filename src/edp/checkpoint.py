@@ -23,6 +23,7 @@ from edp.errors import UserError, first_line
 
 STATE, ABOUT = "state", "about"
 LATEST, SPREAD = 2, 10  # checkpoints that are kept: the last ones, and so many from along the way
+ALONE = ocp.options.MultiprocessingOptions(0, {0}, "edp")  # no other process knows that there are checkpoints
 
 
 class Checkpoint(NamedTuple):
@@ -49,7 +50,8 @@ class Checkpoints:
         be_quiet()
         options = ocp.CheckpointManagerOptions(
             read_only=not writes,
-            create=writes,
+            create=False,
+            multiprocessing_options=ALONE,
             cleanup_tmp_directories=writes,
             preservation_policy=keep.AnyPreservationPolicy(
                 [
@@ -59,7 +61,10 @@ class Checkpoints:
                 ]
             ),
         )
-        handlers = {STATE: ocp.StandardCheckpointHandler(), ABOUT: ocp.JsonCheckpointHandler()}
+        handlers = {
+            STATE: ocp.StandardCheckpointHandler(multiprocessing_options=ALONE),
+            ABOUT: ocp.JsonCheckpointHandler(multiprocessing_options=ALONE),
+        }
         self.manager = None
         if writes or folder.is_dir():
             with errors_of_writing(folder):
@@ -171,7 +176,7 @@ def restore_alone(folder: Path, like: Any) -> Any:
     """A checkpoint of the time when a run had one only (schema 2)."""
     wanted = {name: np.empty(leaf.shape, leaf.dtype) for name, leaf in by_name(like).items()}
     try:
-        with ocp.StandardCheckpointer() as checkpointer:
+        with ocp.StandardCheckpointer(multiprocessing_options=ALONE) as checkpointer:
             arrays = checkpointer.restore(folder.absolute(), wanted)
     except Exception as error:
         raise UserError(f"{folder}: damaged ({first_line(error)[:200]})") from None

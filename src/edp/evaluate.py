@@ -186,10 +186,13 @@ def evaluate(
     actions: int,
     seed: int,
     way: Way = PLAIN_WAY,
+    first_row: int = 0,
     without: Set[int] = frozenset(),
     stopping: Callable[[], bool] = lambda: False,
 ) -> Episodes:
     """Roll out every seed's policy. The same seed gives the same starts and the same draws.
+
+    ``first_row`` is the number of the first of these policies where they are a part of a run's.
 
     Episodes are played in groups, always the same ones, which take no notice of each other. On a CPU each group has a
     thread: while one waits for its environments, or for what is not a matrix product, another computes.
@@ -198,7 +201,7 @@ def evaluate(
     place = lambda row, column: jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), row), column)  # noqa: E731
 
     def one_group(columns: np.ndarray, pools: list[Pool]) -> Episodes:
-        keys = jax.vmap(jax.vmap(place, (None, 0)), (0, None))(jnp.arange(len(pools)), jnp.asarray(columns))
+        keys = jax.vmap(jax.vmap(place, (None, 0)), (0, None))(first_row + jnp.arange(len(pools)), jnp.asarray(columns))
         memories = jax.vmap(lambda policy: jax.vmap(lambda _: policy.memory(1))(jnp.arange(len(columns))))(policies)
 
         def choose(obs: np.ndarray, rewards: np.ndarray, steps: np.ndarray) -> np.ndarray:

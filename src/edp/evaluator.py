@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edp import distributed, train
 from edp.data.make import make_env
 from edp.data.tasks import Task
 from edp.diffusion import Sampler
-from edp.evaluate import Episodes, Pool, evaluate
+from edp.evaluate import Episodes, Pool, StoppedError, evaluate
 from edp.run import Run
 from edp.spec import EvalOptions, Spec, check_acting
 
@@ -37,7 +38,8 @@ class Evaluator:
         self.spec, self.options = spec, evaluation or spec.evaluation
         self.sampler = check_acting(spec, self.options)
         size = min(self.options.parallel or self.options.episodes, self.options.episodes)
-        self.pools = [Pool(partial(make_env, spec.task.env), size) for _ in range(spec.training.seeds)]
+        self.rows = train.own_rows(spec.training.seeds)
+        self.pools = [Pool(partial(make_env, spec.task.env), size) for _ in self.rows]
 
     @property
     def dims(self) -> tuple[int, int]:
@@ -48,17 +50,31 @@ class Evaluator:
     def roll_out(
         self, states: Any, without: Set[int] = frozenset(), stopping: Callable[[], bool] = lambda: False
     ) -> Episodes:
-        options = self.options
-        return evaluate(
-            *actors(states, options.act_with, self.sampler),
-            self.pools,
-            episodes=options.episodes,
-            actions=options.eas,
-            seed=options.env_seed,
-            way=options.way,
-            without=without,
-            stopping=stopping,
-        )
+        """All seeds' episodes; each process plays those of its own seeds."""
+        options, first = self.options, self.rows.start
+        policies, critics = distributed.own(actors(states, options.act_with, self.sampler))
+        try:
+            played = evaluate(
+                policies,
+                critics,
+                self.pools,
+                episodes=options.episodes,
+                actions=options.eas,
+                seed=options.env_seed,
+                way=options.way,
+                first_row=first,
+                without={row - first for row in without if row in self.rows},
+                stopping=stopping,
+            )
+            failures = [(first + row, column, why) for (row, column), why in played.failures.items()]
+            heard = distributed.exchange((played.returns.tolist(), played.lengths.tolist(), failures))
+        except StoppedError:
+            heard = distributed.exchange()
+        if None in heard:
+            raise StoppedError
+        returns, lengths, failures = zip(*heard, strict=True)
+        failures = {(row, column): why for part in failures for row, column, why in part}
+        return Episodes(np.concatenate(returns), np.concatenate(lengths), failures)
 
     def __call__(
         self,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from edp import train
+from edp import distributed, train
 from edp.algorithms import Algorithm
 from edp.algorithms.actor_critic import ActorCritic
 from edp.checkpoint import Checkpoint, Checkpoints, restore_alone
@@ -93,6 +93,7 @@ class Experiment:
         self.failed: dict[int, str] = {}  # seeds that have become NaN, and how
         self.last_good: set[int] = set()  # the steps of the last checkpoints before that
         self.programs: dict[int, Any] = {}
+        distributed.exchange()  # other processes have found nothing wrong either
 
     def place(self, dataset: d4rl.Dataset) -> Callable[[int], Any]:
         """The data on the devices: a function of the epoch's number, the same in each unless it is streamed."""
@@ -107,13 +108,14 @@ class Experiment:
 
     def resume(self, folder: Run) -> Resumed:
         """Go back to the last good checkpoint, and to the logs as they were then."""
-        checkpoints = Checkpoints(folder.checkpoints, self.spec.training.steps)
+        checkpoints = self.checkpoints(folder)
         try:
             found = latest(folder, checkpoints, self.states, remove_damaged=True)
         finally:
             checkpoints.close()
+        found = from_leader(found, self.states)
         if found:
-            self.states = jax.device_put(found.tree, train.seed_sharding(self.spec.training.seeds))
+            self.states = train.place(found.tree, train.seed_sharding(self.spec.training.seeds))
             self.step, self.failed, self.last_good = found.step, found.failed, set(found.about.get("last_good", ()))
         if self.step > self.spec.training.steps:
             raise UserError(f"{folder.folder}: has {self.step:,} steps already")
@@ -125,11 +127,13 @@ class Experiment:
     ) -> Iterator[Compiled | Epoch | Evaluation | SeedFailed]:
         """Train and evaluate until the end, or until ``stopping()``: then StoppedError, with everything saved."""
         options = self.spec.training
-        checkpoints = Checkpoints(folder.checkpoints, options.steps)
-        scores = folder.scores()
-        known_failed = set(self.failed)
+        checkpoints = self.checkpoints(folder)
+        scores, saved, known_failed = dict[int, float](), set[int](), set(self.failed)
         try:
             folder.set_status("running", self.step, failed_seeds=self.failed)
+            evaluated, steps = distributed.exchange((list(folder.scores().items()), checkpoints.steps()))[0]
+            scores.update(evaluated)
+            saved.update(steps)
             while True:
                 before = (self.step - 1) // options.epoch_steps * options.epoch_steps
                 due = self.step == options.steps or passed(options.eval_every, before, self.step)
@@ -138,20 +142,21 @@ class Experiment:
                     scores[self.step] = float(known_mean(event.scores))
                     yield event
                 due = due or passed(options.checkpoint_every, before, self.step)
-                if due and self.step not in checkpoints.steps() and self.step > 0:
+                if due and self.step not in saved and self.step > 0:
                     self.save(checkpoints, scores)
+                    saved.add(self.step)
                 if self.step == options.steps:
                     break
-                if stopping():
+                if any(distributed.exchange(stopping())):
                     raise StoppedError
                 yield from self.advance(folder)
                 if not self.failed.keys() <= known_failed:
                     known_failed = set(self.failed)
-                    self.last_good |= set(checkpoints.steps()[-1:])
+                    self.last_good |= set(sorted(saved)[-1:])
             checkpoints.finish()
             folder.set_status("finished", self.step, failed_seeds=self.failed)
         except StoppedError:
-            if self.step not in checkpoints.steps() and self.step > 0:
+            if self.step not in saved and self.step > 0:
                 self.save(checkpoints, scores)
             checkpoints.finish()
             folder.set_status("stopped", self.step, failed_seeds=self.failed)
@@ -179,7 +184,8 @@ class Experiment:
             yield Compiled(time.perf_counter() - start)
         start = time.perf_counter()
         self.states, metrics, faults = self.programs[length](*arguments)
-        metrics = {name: np.asarray(value).tolist() for name, value in metrics.items()}
+        metrics, faults = distributed.to_host((metrics, faults))
+        metrics = {name: value.tolist() for name, value in metrics.items()}
         speed = length / (time.perf_counter() - start)
         yield from self.find_failures(faults, length)
         self.step += length
@@ -198,23 +204,29 @@ class Experiment:
     def seeds(self) -> range:
         return range(self.spec.training.seed, self.spec.training.seed + self.spec.training.seeds)
 
-    def find_failures(self, faults: dict[str, jax.Array], length: int) -> Iterator[SeedFailed]:
+    def find_failures(self, at: dict[str, np.ndarray], length: int) -> Iterator[SeedFailed]:
         """Seeds in which something is no longer a number. Losses are seen at once, parameters at the epoch's end."""
-        at = {name: np.asarray(value) for name, value in faults.items()}
         for row, seed in enumerate(self.seeds):
             name = min(at, key=lambda name: at[name][row])
             if at[name][row] < length and seed not in self.failed:
                 self.failed[seed] = f"{name} became NaN or Inf at step {self.step + int(at[name][row]) + 1:,}"
                 yield SeedFailed(seed, self.failed[seed])
 
+    def checkpoints(self, folder: Run) -> Checkpoints:
+        """Where this run's are; one process writes them."""
+        return Checkpoints(folder.checkpoints, self.spec.training.steps if distributed.leads() else 0)
+
     def save(self, checkpoints: Checkpoints, scores: dict[int, float]) -> None:
         """Write a checkpoint; the best one and the last good ones of failed seeds are not to be removed for it."""
+        states = distributed.to_host(self.states)
+        if not distributed.leads():
+            return
         checkpoints.held.clear()
         checkpoints.held.update(self.last_good)
         best = best_of(scores, [*checkpoints.steps(), self.step])
         checkpoints.held.update([] if best is None else [best])
         about = {"failed": {str(k): why for k, why in self.failed.items()}, "last_good": sorted(self.last_good)}
-        checkpoints.save(self.step, self.states, about)
+        checkpoints.save(self.step, states, about)
 
 
 class TrainingError(Exception):
@@ -240,6 +252,16 @@ def latest(folder: Run, checkpoints: Checkpoints, like: Any, *, remove_damaged: 
         step = max((row["step"] for row in folder.metrics()), default=0)
         return Checkpoint(step, restore_alone(folder.old_checkpoint, like), {})
     return checkpoints.latest(like, remove_damaged=remove_damaged)
+
+
+def from_leader(found: Checkpoint | None, like: Any) -> Checkpoint | None:
+    """The first process's checkpoint in all of them."""
+    said = distributed.exchange(found and (found.step, found.about, found.damaged))[0]
+    if said is None:
+        return None
+    step, about, damaged = said
+    empty = lambda: jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), like)  # noqa: E731
+    return Checkpoint(step, distributed.from_leader(found.tree if found else empty()), about, tuple(damaged))
 
 
 def best_of(scores: dict[int, float], steps: Iterable[int]) -> int | None:

@@ -214,6 +214,19 @@ class Run:
         return rows
 
 
+class Elsewhere(Run):
+    """The run directory of a run that another process keeps: nothing is in it, and nothing is written."""
+
+    def __init__(self):
+        super().__init__(Path(os.devnull))
+
+    def set_status(self, state: str, step: int, reason: str = "", failed_seeds: dict[int, str] | None = None) -> None:
+        pass
+
+    def _append(self, name: str, row: Row) -> None:
+        pass
+
+
 def locked(lock: int, tries: int = 5) -> bool:
     """Take the lock, unless somebody else keeps it (looking at it takes it, too, for a moment)."""
     for _ in range(tries):

@@ -1,4 +1,7 @@
-"""Training as one compiled program: steps are a scan, seeds a vmap, devices a sharding of the seeds."""
+"""Training as one compiled program: steps are a scan, seeds a vmap, devices a sharding of the seeds.
+
+Devices may belong to several processes (``distributed.py``), each of which has as many of the seeds.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,20 +9,33 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from edp.errors import UserError
 
 
 def seed_keys(seeds: range) -> jax.Array:
     """One key for each seed, on as many devices as divide them evenly."""
-    keys = jax.vmap(jax.random.key)(jnp.asarray(seeds))
-    return jax.device_put(keys, seed_sharding(len(seeds)))
+    return jax.jit(jax.vmap(jax.random.key), out_shardings=seed_sharding(len(seeds)))(np.asarray(seeds))
 
 
 def seed_sharding(seeds: int) -> NamedSharding:
-    """The leading axis over seeds, split over the largest number of devices that divides it."""
-    devices = jax.devices()
-    count = max(n for n in range(1, len(devices) + 1) if seeds % n == 0)
-    return NamedSharding(Mesh(devices[:count], "seed"), PartitionSpec("seed"))
+    """The leading axis over seeds, split over the largest number of each process's devices that divides its part."""
+    each = len(own_rows(seeds))
+    devices = [jax.local_devices(process) for process in range(jax.process_count())]
+    count = max(n for n in range(1, min(map(len, devices)) + 1) if each % n == 0)
+    return NamedSharding(Mesh([device for some in devices for device in some[:count]], "seed"), PartitionSpec("seed"))
+
+
+def own_rows(seeds: int) -> range:
+    """Which of the seeds are this process's."""
+    count, number = jax.process_count(), jax.process_index()
+    if seeds % count:
+        near = " or ".join(str(n) for n in (seeds // count * count, seeds // count * count + count) if n)
+        raise UserError(f"{count} processes cannot share {seeds} seeds equally: use --seeds {near}")
+    each = seeds // count
+    return range(number * each, (number + 1) * each)
 
 
 def split(tree: Any) -> Any:
@@ -29,7 +45,15 @@ def split(tree: Any) -> Any:
 
 def on_devices(data: Any, like: NamedSharding) -> Any:
     """The data set, whole, on every device that trains."""
-    return jax.device_put(data, NamedSharding(like.mesh, PartitionSpec()))
+    return place(data, NamedSharding(like.mesh, PartitionSpec()))
+
+
+def place(tree: Any, sharding: NamedSharding) -> Any:
+    """Arrays that every process has, on devices of all of them."""
+    if sharding.is_fully_addressable:
+        return jax.device_put(tree, sharding)
+    put = lambda leaf: jax.make_array_from_callback(leaf.shape, sharding, np.asarray(leaf).__getitem__)  # noqa: E731
+    return jax.tree.map(put, tree)
 
 
 @partial(jax.jit, static_argnames="init")

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,15 @@ EXIT_FAILED = 1
 
 
 def main(argv: list[str]) -> int:
+    from edp import distributed
+
+    distributed.start()
+    with distributed.together():
+        return lead(argv) if distributed.leads() else follow()
+
+
+def lead(argv: list[str]) -> int:
+    """What the only process does, or the first of several."""
     if any(word.split("=")[0] == "--resume" for word in argv):
         return resume(argv)
 
@@ -77,7 +87,7 @@ def train(argv: list[str], values, algorithm: str, policy: str, groups: dict[str
     from edp import loggers, settings
     from edp.cli.display import find_data, print_config
     from edp.data import d4rl, tasks
-    from edp.experiment import Experiment, fingerprint
+    from edp.experiment import fingerprint
     from edp.run import Run
     from edp.spec import Spec
 
@@ -95,10 +105,11 @@ def train(argv: list[str], values, algorithm: str, policy: str, groups: dict[str
     loggers.check(values.log)
     path = values.data or find_data(task, values.quiet)
     dataset = d4rl.read(path, task.episode_limit, task.episode_return)
-    experiment = Experiment(spec, dataset)
+    digest = fingerprint(dataset)
+    experiment = prepare(spec, dataset, path, digest)
     about = {
         "file": str(path.absolute()),
-        "data_sha256": fingerprint(dataset),
+        "data_sha256": digest,
         "regenerated": bool(dataset.regenerated),
         "command": ["edp", "train", *argv],
         "device": device(),
@@ -113,7 +124,7 @@ def resume(argv: list[str]) -> int:
     """Go on with a run as if it had never stopped."""
     from edp import loggers
     from edp.cli.display import find_data_of, note
-    from edp.experiment import Experiment, fingerprint, read_data
+    from edp.experiment import fingerprint, read_data
     from edp.run import Run, about_here
     from edp.spec import Spec
 
@@ -136,7 +147,8 @@ def resume(argv: list[str]) -> int:
             raise UserError(f"{folder.folder}: finished after {done['step']:,} steps; give more of them with --steps")
         path = values.data or find_data_of(folder, spec, values.quiet)
         dataset = read_data(folder, spec, path)
-        experiment = Experiment(spec, dataset)
+        digest = fingerprint(dataset)
+        experiment = prepare(spec, dataset, path, digest, resumes=True)
         here = about_here() | {"device": device()}
         differs = [name for name in here if name != "commit" and here[name] != config.get(name)]
         resumed = experiment.resume(folder)
@@ -145,12 +157,51 @@ def resume(argv: list[str]) -> int:
             *(before if isinstance(before, list) else []),
             {"step": resumed.step, "command": ["edp", "train", *argv], **here},
         ]
-        folder.set_config(config | spec.to_json() | {"data_sha256": fingerprint(dataset), "resumed": history})
+        folder.set_config(config | spec.to_json() | {"data_sha256": digest, "resumed": history})
         for damaged in resumed.damaged:
             note(f"{damaged}; the one before it is used")
         if differs:
             note(f"other {' and '.join(differs)} than when it began: the numbers may differ in their last digits")
         return work(experiment, dataset, path, folder, values)
+
+
+def prepare(spec, dataset, path: Path, digest: str, resumes: bool = False):
+    """The experiment, here and in the processes that follow."""
+    from edp import distributed
+    from edp.experiment import Experiment
+
+    distributed.exchange(
+        {"spec": spec.to_json(), "file": str(path.absolute()), "data_sha256": digest, "resumes": resumes}
+    )
+    return Experiment(spec, dataset)
+
+
+def follow() -> int:
+    """Train seeds of a run that the first process leads, and leave it to that one to write and to print."""
+    from edp import distributed
+    from edp.data import d4rl
+    from edp.evaluate import StoppedError
+    from edp.experiment import Experiment, TrainingError, fingerprint
+    from edp.run import Elsewhere
+    from edp.spec import Spec
+
+    plan, folder = distributed.exchange()[0], Elsewhere()
+    spec, path = Spec.from_json(plan["spec"], folder.folder), Path(plan["file"])
+    dataset = d4rl.read(path, spec.task.episode_limit, spec.task.episode_return)
+    if fingerprint(dataset) != plan["data_sha256"]:
+        raise UserError(f"{path}: not the data that the first process has there")
+    experiment = Experiment(spec, dataset)
+    if plan["resumes"]:
+        experiment.resume(folder)
+    with Signals(tell=lambda text: None) as stopping:
+        try:
+            for _ in experiment.run(folder, stopping):
+                pass
+        except StoppedError:
+            return stopping.exit_code
+        except TrainingError:
+            return EXIT_FAILED
+    return EXIT_FAILED if experiment.failed else 0
 
 
 def work(experiment, dataset, path: Path, folder, values) -> int:
@@ -162,7 +213,10 @@ def work(experiment, dataset, path: Path, folder, values) -> int:
 
     spec = experiment.spec
     logs = Loggers(values.log, folder.folder, folder.config, note)
-    with Signals() as stopping, display(spec, dataset, path, folder.folder, experiment.step, values.quiet) as show:
+    with (
+        Signals(tell=note) as stopping,
+        display(spec, dataset, path, folder.folder, experiment.step, values.quiet) as show,
+    ):
         try:
             for event in experiment.run(folder, stopping):
                 show(event)
@@ -197,8 +251,8 @@ def numbers(event) -> dict[str, float]:
 class Signals:
     """Ctrl-C and SIGTERM ask to stop; a second Ctrl-C ends at once."""
 
-    def __init__(self):
-        self.number = 0
+    def __init__(self, tell: Callable[[str], None]):
+        self.number, self.tell = 0, tell
 
     def __enter__(self) -> "Signals":
         self.before = {number: signal.signal(number, self.ask) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -212,20 +266,21 @@ class Signals:
         return self.number != 0
 
     def ask(self, number: int, frame: object) -> None:
-        from edp.cli.display import note
-
         if number == signal.SIGINT and self.number:
             raise KeyboardInterrupt
         self.number = number
-        note("stopping: finishing the current epoch and writing a checkpoint (Ctrl-C again: stop at once)")
+        self.tell("stopping: finishing the current epoch and writing a checkpoint (Ctrl-C again: stop at once)")
 
     @property
     def exit_code(self) -> int:
-        return 128 + self.number
+        """For all processes, of which one may have heard the signal."""
+        from edp import distributed
+
+        return 128 + max(distributed.exchange(self.number))
 
 
 def device() -> str:
     import jax
 
-    devices = jax.devices()
-    return f"{len(devices)} × {devices[0].device_kind}"
+    devices, processes = jax.devices(), jax.process_count()
+    return f"{len(devices)} × {devices[0].device_kind}" + f" in {processes} processes" * (processes > 1)
