@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
 LAST = 10  # evaluations that RAT is the mean of
 RESAMPLES = 2000
@@ -66,12 +65,16 @@ def mean_interval(values: np.ndarray) -> Interval:
     values = values[~np.isnan(values)]  # seeds that failed
     if len(values) < 2:
         return Interval(float(known_mean(values)), np.nan, np.nan)
+    from scipy import stats  # takes most of a second to import
+
     half = stats.sem(values) * stats.t.ppf(0.5 + CONFIDENCE / 2, len(values) - 1)
     return Interval(float(values.mean()), float(values.mean() - half), float(values.mean() + half))
 
 
 def iqm(scores: np.ndarray) -> float:
     """The interquartile mean: that of the middle half of all scores."""
+    from scipy import stats
+
     return float(stats.trim_mean(np.ravel(scores), 0.25))
 
 

@@ -70,7 +70,7 @@ def epoch(update, states, data, keys, *, batch_size: int):
     quantity, the step (from 0) at which it was first not finite, or the number of steps.
     """
 
-    def one_seed(state, keys):
+    def one_seed(data, state, keys):
         def step(state, key):
             batch_key, update_key = jax.random.split(key)
             return update(state, data.draw(batch_key, batch_size), update_key)
@@ -79,7 +79,22 @@ def epoch(update, states, data, keys, *, batch_size: int):
         means = jax.tree.map(lambda value: value.mean(axis=0), metrics)
         return state, means, faults(state, metrics, len(keys))
 
-    return split(jax.vmap(one_seed)(states, keys))
+    def seeds(states, keys, data):
+        return each(partial(one_seed, data))(states, keys)
+
+    one, all_ = PartitionSpec("seed"), PartitionSpec()
+    mesh = seed_sharding(keys.shape[0]).mesh
+    return jax.shard_map(seeds, mesh=mesh, in_specs=(one, one, all_), out_specs=one, check_vma=False)(
+        states, keys, data
+    )
+
+
+def each(function: Callable) -> Callable:
+    """The function of every seed that is on a device: of all at once, or on a CPU in turn. There, batches of small
+    matrix products are slower than one after the other; and a seed gives the same numbers as alone, to the last bit."""
+    if jax.default_backend() == "cpu":
+        return lambda *args: jax.lax.map(lambda one: function(*one), args)
+    return jax.vmap(function)
 
 
 def faults(state: Any, metrics: dict[str, jax.Array], steps: int) -> dict[str, jax.Array]:
