@@ -90,8 +90,8 @@ def epoch(update, states, data, keys, *, batch_size: int):
 
 
 def each(function: Callable) -> Callable:
-    """The function of every seed that is on a device: of all at once, or on a CPU in turn. There, batches of small
-    matrix products are slower than one after the other; and a seed gives the same numbers as alone, to the last bit."""
+    """The function of every seed that is on a device: of all at once, or on a CPU in turn, where batches of small
+    matrix products are slower than one after the other."""
     if jax.default_backend() == "cpu":
         return lambda *args: jax.lax.map(lambda one: function(*one), args)
     return jax.vmap(function)
