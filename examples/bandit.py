@@ -17,7 +17,8 @@ import numpy as np
 
 from edp import settings, train
 from edp.algorithms import ALGORITHMS
-from edp.data import bandit, episodes
+from edp.data import bandit
+from edp.experiment import Init, learnable
 from edp.policies import POLICIES, Policy
 
 SMALL = {"lr": 3e-3, "tau": 0.01, "policy_target_after": 0, "hidden": (64,) * 3, "critic_hidden": (64, 64)}
@@ -54,15 +55,9 @@ def fit(case: Case, seed: int = 0) -> Policy:
     parts = ALGORITHMS[case.algorithm], POLICIES[case.policy]
     layers = settings.layers(case.algorithm, case.policy, "locomotion", {}, None)
     algorithm, policy = settings.resolve(parts, [*layers, ("small", SMALL)], case.options).parts
-    dataset = bandit.make(4000, seed)
-    data = jax.tree.map(jnp.asarray, episodes.transitions(dataset, episodes.tails(dataset, discount=0.99)))
-
-    def init(key):
-        policy_key, algorithm_key = jax.random.split(key)
-        return algorithm.init(policy.build(1, 1, policy_key), 1, 1, algorithm_key)
-
+    data = jax.tree.map(jnp.asarray, learnable(algorithm, policy, bandit.make(4000, seed)))
     keys = train.seed_keys(range(seed, seed + 1))
-    states = train.init_states(init, keys)
+    states = train.init_states(Init(algorithm, policy, 1, 1), keys)
     states, *_ = train.epoch(algorithm.update, states, data, train.epoch_keys(keys, 1, case.steps), batch_size=256)
     return jax.tree.map(lambda leaf: leaf[0], states.policy.target)
 

@@ -104,7 +104,8 @@ VARIANTS = [
 @pytest.mark.parametrize(("policy", "options"), VARIANTS)
 class TestPolicy:
     def test_shapes_ranges_and_gradients(self, policy, options):
-        data = make_data()
+        packed = make_data()
+        data = packed.layout.unpack(packed.rows)
         model = configure("bc", policy, **options)[1].build(OBS, ACT, jax.random.key(0))
         sample = jax.jit(lambda m: m.sample(data.obs, jax.random.key(1)))(model)
         assert sample.shape == (ROWS, ACT)
