@@ -20,7 +20,7 @@ import jax
 from edp import train
 from edp.bench import ACT, BATCH, OBS, parts, random_data
 from edp.checkpoint import Checkpoints
-from edp.experiment import Init, learnable
+from edp.loading import Init, learnable
 from edp.spec import TrainOptions
 
 STEPS, ROUNDS = 100, 12

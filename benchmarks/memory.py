@@ -17,8 +17,8 @@ import jax
 from edp import train
 from edp.bench import ACT, BATCH, OBS, parts, random_data
 from edp.data.stream import Blocks
-from edp.experiment import Init, learnable
 from edp.flops import seconds
+from edp.loading import Init, learnable
 from edp.run import about_here, write_json
 
 ROWS, BLOCK, STEPS, ROUNDS = 5_000_000, 262_144, 250, 7  # as many rows for each step as 1M rows for 1,000 steps

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
-from edp import experiment, fqe
+from edp import fqe, loading
 from edp.cli.display import find_data_of
 from edp.evaluator import actors
 from edp.metrics import curve
@@ -32,12 +32,12 @@ def main() -> None:
     options, problem, rows = fqe.FQEOptions(), None, []
     for path in values.runs:
         folder = Run.open(path)
-        spec, found = experiment.load(folder)
+        spec, found = loading.load(folder)
         if spec.policy.reads_histories:
             print(f"{path.name}: a policy that reads histories, passed over", file=sys.stderr)
             continue
         if problem is None:
-            problem = fqe.prepare(experiment.read_data(folder, spec, find_data_of(folder, spec)), options)
+            problem = fqe.prepare(loading.read_data(folder, spec, find_data_of(folder, spec)), options)
         start, acting = time.perf_counter(), spec.evaluation
         models = actors(found.tree, acting.act_with, check_acting(spec, acting))
         found_values = fqe.evaluate(*models, problem, options, acting.way, acting.eas)

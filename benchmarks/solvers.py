@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edp import experiment
+from edp import loading
 from edp.cli.display import find_data_of
 from edp.diffusion import Sampler
 from edp.diffusion.samplers import GRIDS
@@ -121,8 +121,8 @@ def main() -> None:
     policies = []
     for path in options.runs:
         folder = Run.open(path)
-        spec, checkpoint = experiment.load(folder)
-        dataset = experiment.read_data(folder, spec, find_data_of(folder, spec))
+        spec, checkpoint = loading.load(folder)
+        dataset = loading.read_data(folder, spec, find_data_of(folder, spec))
         rows = np.random.default_rng(0).choice(len(dataset.obs), STATES, replace=False)
         models = actors(checkpoint.tree, "average", None)
         for i in range(spec.training.seeds):

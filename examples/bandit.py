@@ -18,7 +18,7 @@ import numpy as np
 from edp import settings, train
 from edp.algorithms import ALGORITHMS
 from edp.data import bandit
-from edp.experiment import Init, learnable
+from edp.loading import Init, learnable
 from edp.policies import POLICIES, Policy
 
 SMALL = {"lr": 3e-3, "tau": 0.01, "policy_target_after": 0, "hidden": (64,) * 3, "critic_hidden": (64, 64)}

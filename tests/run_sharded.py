@@ -8,7 +8,7 @@ import numpy as np
 
 from edp import train
 from edp.cli import main
-from edp.experiment import load
+from edp.loading import load
 from edp.run import Run
 from test_contract import make_data, setup
 

@@ -14,7 +14,8 @@ import pytest
 from edp import settings, train
 from edp.algorithms import ALGORITHMS
 from edp.checkpoint import Checkpoints
-from edp.data import d4rl, episodes, stream
+from edp.data import episodes, stream
+from edp.data.log import Dataset
 from edp.errors import UserError
 from edp.evaluate import PLAIN_WAY, act
 from edp.policies import POLICIES
@@ -51,7 +52,7 @@ PAIRS = [(algorithm, policy) for algorithm in ALGORITHMS for policy in POLICIES 
 def make_data(kind="transitions"):
     """Random episodes of 20 steps, in each form that an algorithm may learn from."""
     rng = np.random.default_rng(0)
-    dataset = d4rl.Dataset(
+    dataset = Dataset(
         obs=rng.standard_normal((ROWS, OBS), np.float32),
         action=rng.uniform(-1, 1, (ROWS, ACT)).astype(np.float32),
         reward=rng.standard_normal(ROWS, np.float32),

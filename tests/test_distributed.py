@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from edp import distributed, experiment, train
+from edp import distributed, loading, train
 from edp.checkpoint import by_name, digest
 from edp.errors import UserError
 from edp.run import Run
@@ -65,7 +65,7 @@ def run(argv, processes=1, **more):
 
 
 def arrays(folder):
-    return {name: np.asarray(leaf) for name, leaf in by_name(experiment.load(Run.open(folder))[1].tree).items()}
+    return {name: np.asarray(leaf) for name, leaf in by_name(loading.load(Run.open(folder))[1].tree).items()}
 
 
 def assert_same(folder, whole):

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import edp
-from edp import experiment
+from edp import loading
 from edp.checkpoint import Checkpoints, by_name, digest
 from edp.cli import main
 from edp.run import Run
@@ -55,7 +55,7 @@ def copy(whole, tmp_path):
 
 
 def arrays(folder, step=None):
-    _, found = experiment.load(Run.open(folder), step)
+    _, found = loading.load(Run.open(folder), step)
     return {name: np.asarray(leaf) for name, leaf in by_name(found.tree).items()}
 
 
@@ -162,7 +162,7 @@ class TestDamage:
     def test_the_checkpoint_before_is_used(self, how, seed, whole, copy):
         good = {step: digest(arrays(whole, step)) for step in (STEPS - EPOCH, STEPS)}
         self.damage(copy, how, random.Random(seed))
-        _, found = experiment.load(Run.open(copy))
+        _, found = loading.load(Run.open(copy))
         # What is damaged may not matter (an index that is there twice), but it is never used if it does.
         assert digest({name: np.asarray(leaf) for name, leaf in by_name(found.tree).items()}) == good[found.step]
         if how in ("folder",):

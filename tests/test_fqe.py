@@ -11,7 +11,7 @@ import pytest
 import edp
 from edp import fqe
 from edp.cli import main
-from edp.data.d4rl import Dataset
+from edp.data.log import Dataset
 from edp.evaluate import PLAIN_WAY
 from edp.run import Run
 

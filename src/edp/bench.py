@@ -15,11 +15,11 @@ import numpy as np
 
 from edp import settings, train
 from edp.algorithms import ALGORITHMS
-from edp.data.d4rl import Dataset
-from edp.data.make import make_env
+from edp.data.log import Dataset
+from edp.envs.make import make_env
 from edp.evaluate import Pool, evaluate
-from edp.experiment import Init, learnable
 from edp.flops import gemm, matmul_flops, seconds
+from edp.loading import Init, learnable
 from edp.policies import POLICIES
 from edp.run import about_here
 

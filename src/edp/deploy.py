@@ -11,8 +11,8 @@ import numpy as np
 
 from edp import evaluate
 from edp.errors import UserError
-from edp.evaluator import actors, dims_of
-from edp.experiment import load
+from edp.evaluator import actors
+from edp.loading import load
 from edp.options import check
 from edp.run import Run
 from edp.spec import EvalOptions, Spec, check_acting
@@ -24,8 +24,9 @@ class LoadedPolicy:
     It draws from a stream of its own: two policies loaded with the same ``draws`` act the same.
     """
 
-    def __init__(self, spec: Spec, models: tuple[Any, Any], dims: tuple[int, int], options: EvalOptions, draws: int):
-        self.spec, self.options, self.dims = spec, options, dims
+    def __init__(self, spec: Spec, models: tuple[Any, Any], options: EvalOptions, draws: int):
+        self.spec, self.options, self.units = spec, options, spec.scale
+        self.dims = self.units.dims
         self._models, self._key, self._episode = models, jax.random.key(draws), -1
         self.reset()
 
@@ -53,11 +54,12 @@ class LoadedPolicy:
             )
         rewards = np.broadcast_to(np.asarray(reward, np.float32), (1, count))
         steps = np.full((1, count), self._step, np.int32)
+        inputs = self.units.observe(rows[None]), rewards, steps, self._keys
         self._memories, actions = evaluate.act(
-            *self._models, self._memories, rows[None], rewards, steps, self._keys, self.options.way, self.options.eas
+            *self._models, self._memories, *inputs, self.options.way, self.options.eas
         )
         self._step += 1
-        chosen = np.asarray(actions)[0]
+        chosen = self.units.act(np.asarray(actions)[0])
         return chosen[0] if obs.ndim == 1 else chosen
 
 
@@ -80,4 +82,4 @@ def load_policy(
         raise UserError(f"{run}: seed {seed} failed in training ({found.failed[seed]})")
     row = slice(seed - seeds[0], seed - seeds[0] + 1)
     models = jax.tree.map(lambda leaf: jnp.asarray(leaf[row]), actors(found.tree, options.act_with, sampler))
-    return LoadedPolicy(spec, models, dims_of(spec.task), options, draws)
+    return LoadedPolicy(spec, models, options, draws)

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from edp.data.units import Units
 from edp.errors import first_line
 from edp.networks import Critic
 from edp.policies.base import PLAIN, Control, Policy
@@ -186,6 +187,7 @@ def evaluate(
     actions: int,
     seed: int,
     way: Way = PLAIN_WAY,
+    units: Units | None = None,
     first_row: int = 0,
     without: Set[int] = frozenset(),
     stopping: Callable[[], bool] = lambda: False,
@@ -208,9 +210,10 @@ def evaluate(
             nonlocal memories
             if stopping():
                 raise StoppedError
-            inputs = obs.astype(np.float32), rewards.astype(np.float32), steps.astype(np.int32)
+            seen = units.observe(obs) if units else obs.astype(np.float32)
+            inputs = seen, rewards.astype(np.float32), steps.astype(np.int32)
             memories, chosen = act(policies, critics, memories, *inputs, keys, way, actions)
-            return np.asarray(chosen)
+            return units.act(np.asarray(chosen)) if units else np.asarray(chosen)
 
         return roll_out(choose, pools, len(columns), first_seed=seed + int(columns[0]), without=without)
 

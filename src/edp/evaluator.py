@@ -3,15 +3,13 @@
 import time
 from collections.abc import Callable, Container, Iterable, Set
 from dataclasses import asdict
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from edp import distributed, train
-from edp.data.make import make_env
-from edp.data.tasks import Task
 from edp.diffusion import Sampler
+from edp.errors import UserError
 from edp.evaluate import Episodes, Pool, StoppedError, evaluate
 from edp.run import Run
 from edp.spec import EvalOptions, Spec, check_acting
@@ -39,13 +37,14 @@ class Evaluator:
         self.sampler = check_acting(spec, self.options)
         size = min(self.options.parallel or self.options.episodes, self.options.episodes)
         self.rows = train.own_rows(spec.training.seeds)
-        self.pools = [Pool(partial(make_env, spec.task.env), size) for _ in self.rows]
-
-    @property
-    def dims(self) -> tuple[int, int]:
-        """The sizes of the environment's observations and actions."""
-        env = self.pools[0].free[0]
-        return env.observation_space.shape[0], env.action_space.shape[0]  # pyright: ignore
+        self.pools = [Pool(spec.task.make_env, size) for _ in self.rows]
+        env, known = self.pools[0].free[0], spec.units and spec.units.dims
+        self.dims = env.observation_space.shape[0], env.action_space.shape[0]  # pyright: ignore
+        if known and known != self.dims:
+            raise UserError(
+                f"the data has {known[0]} observations and {known[1]} actions, "
+                f"but {spec.task.env} has {self.dims[0]} and {self.dims[1]}"
+            )
 
     def roll_out(
         self, states: Any, without: Set[int] = frozenset(), stopping: Callable[[], bool] = lambda: False
@@ -62,6 +61,7 @@ class Evaluator:
                 actions=options.eas,
                 seed=options.env_seed,
                 way=options.way,
+                units=self.spec.units,
                 first_row=first,
                 without={row - first for row in without if row in self.rows},
                 stopping=stopping,
@@ -112,12 +112,3 @@ class Evaluator:
 def without_nan(values: Iterable[float]) -> list[float | None]:
     """For JSON, which has no NaN and no Inf."""
     return [value if np.isfinite(value) else None for value in values]
-
-
-def dims_of(task: Task) -> tuple[int, int]:
-    """The sizes of the environment's observations and actions."""
-    env = make_env(task.env)
-    try:
-        return env.observation_space.shape[0], env.action_space.shape[0]  # pyright: ignore
-    finally:
-        env.close()

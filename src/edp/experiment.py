@@ -1,30 +1,26 @@
 """A training run from its options to its end, as a stream of events that the caller shows as it likes."""
 
-import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from edp import distributed, train
-from edp.algorithms import Algorithm
-from edp.algorithms.actor_critic import ActorCritic
-from edp.checkpoint import Checkpoint, Checkpoints, restore_alone
-from edp.data import d4rl, episodes, stream
+from edp.checkpoint import Checkpoints
+from edp.data import episodes, stream
+from edp.data.log import Dataset
 from edp.errors import UserError, first_line
 from edp.evaluate import StoppedError
-from edp.evaluator import Evaluation, Evaluator, dims_of, without_nan
+from edp.evaluator import Evaluation, Evaluator, without_nan
+from edp.loading import Init, best_of, from_leader, latest, learnable
 from edp.metrics import known_mean
-from edp.policies import PolicyConfig, TransformerConfig
 from edp.run import Run
 from edp.spec import Spec
-from edp.types import Packed, Sequences
+from edp.types import Packed
+from edp.validate import Validation, Validator
 
 
 class Compiled(NamedTuple):
@@ -47,47 +43,18 @@ class Resumed(NamedTuple):
     damaged: tuple[str, ...]  # checkpoints that could not be used, and why
 
 
-@dataclass(frozen=True)
-class Init:
-    """Makes one seed's training state. Equal ones are equal to JAX, too, which compiles them once."""
-
-    algorithm: Algorithm
-    policy: PolicyConfig
-    obs_dim: int
-    act_dim: int
-
-    def __call__(self, key) -> Any:
-        policy_key, algorithm_key = jax.random.split(key)
-        policy = self.policy.build(self.obs_dim, self.act_dim, policy_key)
-        return self.algorithm.init(policy, self.obs_dim, self.act_dim, algorithm_key)
-
-
-def learnable(
-    algorithm: Algorithm, policy: PolicyConfig, dataset: d4rl.Dataset, on_disk: bool = False
-) -> Packed | Sequences:
-    """The data in the form that the algorithm learns from, still on the host."""
-    if isinstance(policy, TransformerConfig):
-        return episodes.sequences(dataset, policy.context, policy.return_scale)
-    tails = None
-    if isinstance(algorithm, ActorCritic) and algorithm.learns_from == "tails":
-        tails = episodes.tails(dataset, algorithm.discount)
-    return stream.pack(episodes.transitions(dataset, tails), on_disk)
-
-
 class Experiment:
     """A spec with its data, ready to run: whatever is wrong with them is found here, before anything is written."""
 
-    def __init__(self, spec: Spec, dataset: d4rl.Dataset):
+    def __init__(self, spec: Spec, dataset: Dataset):
+        """``dataset`` is in the spec's units (see ``Units.apply``)."""
         self.spec, options = spec, spec.training
-        self.evaluator = Evaluator(spec)
+        self.evaluator = Evaluator(spec) if spec.task.env else None
         self.dims = dataset.obs.shape[1], dataset.action.shape[1]
-        if self.dims != self.evaluator.dims:
-            raise UserError(
-                f"the data has {self.dims[0]} observations and {self.dims[1]} actions, "
-                f"but {spec.task.name} has {self.evaluator.dims[0]} and {self.evaluator.dims[1]}"
-            )
         self.keys = train.seed_keys(range(options.seed, options.seed + options.seeds))
-        self.data = self.place(episodes.prepare(dataset, spec.data.rewards, spec.data.best))
+        parts = episodes.prepare(dataset, spec.data.rewards, spec.data.best, spec.data.validation)
+        self.data = self.place(parts.learned)
+        self.validator = Validator(spec, parts.held) if parts.held else None
         self.states = train.init_states(Init(spec.algorithm, spec.policy, *self.dims), train.initial_keys(self.keys))
         self.step = 0
         self.failed: dict[int, str] = {}  # seeds that have become NaN, and how
@@ -95,15 +62,15 @@ class Experiment:
         self.programs: dict[int, Any] = {}
         distributed.exchange()  # other processes have found nothing wrong either
 
-    def place(self, dataset: d4rl.Dataset) -> Callable[[int], Any]:
+    def place(self, dataset: Dataset) -> Callable[[int], Any]:
         """The data on the devices: a function of the epoch's number, the same in each unless it is streamed."""
         put = partial(train.on_devices, like=train.seed_sharding(self.spec.training.seeds))
         block = self.spec.data.block
         if 0 < block < len(dataset.obs):
-            data = learnable(self.spec.algorithm, self.spec.policy, dataset, on_disk=True)
+            data = learnable(self.spec.algorithm, self.spec.policy, dataset, self.spec.data.n_step, on_disk=True)
             assert isinstance(data, Packed)  # the spec was checked
             return stream.Blocks(data, block, self.spec.training.seed, put)
-        whole = put(learnable(self.spec.algorithm, self.spec.policy, dataset))
+        whole = put(learnable(self.spec.algorithm, self.spec.policy, dataset, self.spec.data.n_step))
         return lambda number: whole
 
     def resume(self, folder: Run) -> Resumed:
@@ -124,23 +91,28 @@ class Experiment:
 
     def run(
         self, folder: Run, stopping: Callable[[], bool] = lambda: False
-    ) -> Iterator[Compiled | Epoch | Evaluation | SeedFailed]:
+    ) -> Iterator[Compiled | Epoch | Evaluation | Validation | SeedFailed]:
         """Train and evaluate until the end, or until ``stopping()``: then StoppedError, with everything saved."""
         options = self.spec.training
         checkpoints = self.checkpoints(folder)
-        scores, saved, known_failed = dict[int, float](), set[int](), set(self.failed)
+        scores, saved, validated, known_failed = dict[int, float](), set[int](), set[int](), set(self.failed)
         try:
             folder.set_status("running", self.step, failed_seeds=self.failed)
-            evaluated, steps = distributed.exchange((list(folder.scores().items()), checkpoints.steps()))[0]
+            done = list(folder.scores().items()), checkpoints.steps(), [row["step"] for row in folder.validations()]
+            evaluated, steps, before = distributed.exchange(done)[0]
             scores.update(evaluated)
             saved.update(steps)
+            validated.update(before)
             while True:
                 before = (self.step - 1) // options.epoch_steps * options.epoch_steps
                 due = self.step == options.steps or passed(options.eval_every, before, self.step)
-                if due and self.step not in scores and self.step > 0:
+                if self.evaluator and due and self.step not in scores and self.step > 0:
                     event = self.evaluator(self.states, self.step, folder, failed=self.failed, stopping=stopping)
                     scores[self.step] = float(known_mean(event.scores))
                     yield event
+                if self.validator and due and self.step not in validated and self.step > 0:
+                    yield self.validator(self.states, self.step, folder, self.failed)
+                    validated.add(self.step)
                 due = due or passed(options.checkpoint_every, before, self.step)
                 if due and self.step not in saved and self.step > 0:
                     self.save(checkpoints, scores)
@@ -236,70 +208,3 @@ class TrainingError(Exception):
 def passed(every: int, before: int, now: int) -> bool:
     """Whether a multiple of ``every`` was reached between two steps."""
     return now // every > before // every
-
-
-def fingerprint(dataset: d4rl.Dataset) -> str:
-    """Tells whether the data is still what it was."""
-    found = hashlib.sha256()
-    for column in (dataset.obs, dataset.action, dataset.reward, dataset.next_obs, dataset.not_done, dataset.episode):
-        found.update(np.ascontiguousarray(column).data)
-    return found.hexdigest()
-
-
-def latest(folder: Run, checkpoints: Checkpoints, like: Any, *, remove_damaged: bool = False) -> Checkpoint | None:
-    """A run's last good checkpoint."""
-    if folder.old_checkpoint.is_dir() and not checkpoints.steps():
-        step = max((row["step"] for row in folder.metrics()), default=0)
-        return Checkpoint(step, restore_alone(folder.old_checkpoint, like), {})
-    return checkpoints.latest(like, remove_damaged=remove_damaged)
-
-
-def from_leader(found: Checkpoint | None, like: Any) -> Checkpoint | None:
-    """The first process's checkpoint in all of them."""
-    said = distributed.exchange(found and (found.step, found.about, found.damaged))[0]
-    if said is None:
-        return None
-    step, about, damaged = said
-    empty = lambda: jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), like)  # noqa: E731
-    return Checkpoint(step, distributed.from_leader(found.tree if found else empty()), about, tuple(damaged))
-
-
-def best_of(scores: dict[int, float], steps: Iterable[int]) -> int | None:
-    """The step with the best score, of those that have one."""
-    known = {step: scores[step] for step in steps if not np.isnan(scores.get(step, np.nan))}
-    return max(known, key=lambda step: known[step]) if known else None
-
-
-def read_data(folder: Run, spec: Spec, path: Path) -> d4rl.Dataset:
-    """The data that a run was trained on; anything else is refused."""
-    dataset = d4rl.read(path, spec.task.episode_limit, spec.task.episode_return)
-    if folder.config.get("data_sha256") not in (None, fingerprint(dataset)):
-        raise UserError(f"{path}: not the data that {folder.folder} was trained on")
-    return dataset
-
-
-def load(folder: Run, step: int | str | None = None) -> tuple[Spec, Checkpoint]:
-    """A run's spec and its training states.
-
-    The last ones, or those of a step, of the "best" evaluation, or with the best value by "fqe".
-    """
-    spec = Spec.from_json(folder.config, folder.folder / "config.json")
-    checkpoints = Checkpoints(folder.checkpoints)
-    keys = train.seed_keys(range(spec.training.seeds))
-    like = jax.eval_shape(jax.vmap(Init(spec.algorithm, spec.policy, *dims_of(spec.task))), keys)
-    try:
-        if step in ("best", "fqe"):
-            scores = folder.scores() if step == "best" else folder.offline_values()
-            missing = "evaluated checkpoint" if step == "best" else f"values (edp eval {folder.folder} --offline)"
-            if (step := best_of(scores, checkpoints.steps())) is None:
-                raise UserError(f"{folder.folder}: no {missing} in it yet")
-        if step is not None:
-            if not str(step).isdecimal():
-                raise UserError(f"--checkpoint must be a step, best or fqe, not {step!r}")
-            return spec, checkpoints.load(int(step), like)
-        found = latest(folder, checkpoints, like)
-        if found is None:
-            raise UserError(f"{folder.folder}: no checkpoint in it yet")
-        return spec, found
-    finally:
-        checkpoints.close()

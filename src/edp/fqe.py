@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 
 from edp.algorithms.base import Learner, adam, descend, for_each_member, learner
 from edp.data import episodes
-from edp.data.d4rl import Dataset
+from edp.data.log import Dataset
 from edp.evaluate import Way, select_by_energy
 from edp.networks import Critic
 from edp.options import option

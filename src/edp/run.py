@@ -1,8 +1,9 @@
 """The run directory: what people keep. It opens after a crash at any instant.
 
-``config.json`` and ``status.json`` are written whole or not at all, ``metrics.jsonl``, ``evaluations.jsonl`` and
-``times.jsonl`` line by line, and ``checkpoints/`` by Orbax. Whatever depends on the clock is in ``times.jsonl`` and
-``status.json`` alone: a resumed run has the same metrics and evaluations as one that was never stopped, byte for byte.
+``config.json`` and ``status.json`` are written whole or not at all, ``metrics.jsonl``, ``evaluations.jsonl``,
+``validations.jsonl`` and ``times.jsonl`` line by line, and ``checkpoints/`` by Orbax. Whatever depends on the clock is
+in ``times.jsonl`` and ``status.json`` alone: a resumed run has the same metrics and evaluations as one that was never
+stopped, byte for byte.
 """
 
 import fcntl
@@ -21,7 +22,7 @@ from typing import Any
 from edp.errors import UserError
 from edp.metrics import known_mean
 
-SCHEMA = 3
+SCHEMA = 4
 PACKAGES = ("edp", "jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "gymnasium", "mujoco", "numpy")
 LOCK = ".lock"
 Row = dict[str, Any]
@@ -154,6 +155,9 @@ class Run:
     def log_offline(self, row: Row) -> None:
         self._append("offline.jsonl", row)
 
+    def log_validation(self, row: Row) -> None:
+        self._append("validations.jsonl", row)
+
     def log_time(self, row: Row) -> None:
         self._append("times.jsonl", row)
 
@@ -162,6 +166,9 @@ class Run:
 
     def evaluations(self) -> list[Row]:
         return self._rows("evaluations.jsonl")
+
+    def validations(self) -> list[Row]:
+        return self._rows("validations.jsonl")
 
     def training_evaluations(self) -> list[Row]:
         """Those that training made (``edp eval`` and ``edp ablate`` add others)."""
@@ -180,7 +187,7 @@ class Run:
 
     def rewind(self, step: int) -> None:
         """Forget what training wrote after this step, and lines that a crash left unfinished."""
-        for name in ("metrics.jsonl", "evaluations.jsonl", "times.jsonl"):
+        for name in ("metrics.jsonl", "evaluations.jsonl", "validations.jsonl", "times.jsonl"):
             path = self.folder / name
             if path.exists():
                 kept = lambda row: row["step"] <= step or row.get("kind", "training") != "training"  # noqa: E731
@@ -217,8 +224,13 @@ class Run:
 class Elsewhere(Run):
     """The run directory of a run that another process keeps: nothing is in it, and nothing is written."""
 
-    def __init__(self):
+    def __init__(self, config: Row):
         super().__init__(Path(os.devnull))
+        self._config = config
+
+    @property
+    def config(self) -> Row:
+        return self._config
 
     def set_status(self, state: str, step: int, reason: str = "", failed_seeds: dict[int, str] | None = None) -> None:
         pass
@@ -262,7 +274,12 @@ def from_schema_2(config: Row) -> Row:
     return config | {"schema": 3, "training": training, "commit": None, "data_sha256": None}
 
 
-UPGRADES: dict[int, Callable[[Row], Row]] = {2: from_schema_2}
+def from_schema_3(config: Row) -> Row:
+    """Schema 3 knew the tasks here alone, whose actions are in [-1, 1]."""
+    return config | {"schema": 4, "units": None, "own_task": None, "columns": {}}
+
+
+UPGRADES: dict[int, Callable[[Row], Row]] = {2: from_schema_2, 3: from_schema_3}
 
 
 def line(row: Row) -> str:

@@ -20,6 +20,8 @@ DOMAINS: dict[str, Values] = {
     "antmaze": TABLE | {"rewards": "centred", "expectile": 0.9},
     "adroit": TABLE | {"lr": 3e-5, "loss_weight": 0.1, "rewards": "min-max"},
     "kitchen": TABLE | {"loss_weight": 0.005, "rewards": "min-max"},
+    # Nobody knows the scale of anything in data of one's own: rewards and observations are brought to about 1.
+    "own": TABLE | {"steps": 100_000, "rewards": "unit", "normalise": "standard", "validation": 0.1},
 }
 DOMAIN_WITH: dict[tuple[str, str], Values] = {
     **{("locomotion", name): {"rewards": "return-range"} for name in ("iql", "onestep")},

@@ -8,6 +8,7 @@ import jax
 
 from edp.algorithms import ALGORITHMS, Algorithm
 from edp.data import episodes, tasks
+from edp.data.units import NORMALISATIONS, Units, plain
 from edp.diffusion import Sampler
 from edp.errors import UserError, unknown
 from edp.evaluate import Way
@@ -34,10 +35,18 @@ class DataOptions:
     rewards: str = option("raw", f"how rewards are transformed: {', '.join(episodes.REWARDS)}")
     best: float = option(1.0, "train on this share of the episodes, those with the highest returns", low=1e-9, high=1.0)
     block: int = option(0, "transitions on the device at a time, other ones in each epoch (0: all of them)", low=0)
+    validation: float = option(0.0, "share of the episodes that is kept from training, to be validated on", 0.0, 0.9)
+    n_step: int = option(1, "rewards that are added up before a value is asked for", low=1, high=10_000)
+    episode_limit: int = option(0, "steps after which an episode was cut off, even if it is marked as terminal", low=0)
+    normalise: str = option("none", f"how observations are scaled: {', '.join(NORMALISATIONS)}")
+    action_low: tuple[float, ...] = option((), "lowest actions (default: the environment's, or the data's)")
+    action_high: tuple[float, ...] = option((), "highest actions (default: the environment's, or the data's)")
 
     def __post_init__(self):
         if self.rewards not in episodes.REWARDS:
             raise unknown("choice of --rewards", self.rewards, episodes.REWARDS)
+        if self.normalise not in NORMALISATIONS:
+            raise unknown("choice of --normalise", self.normalise, NORMALISATIONS)
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,11 @@ class Spec:
     data: DataOptions
     training: TrainOptions
     evaluation: EvalOptions
+    units: Units | None = None  # of the data; where nobody says, the task's own, with actions in [-1, 1]
+
+    @property
+    def scale(self) -> Units:
+        return self.units or plain(*dims_of(self.task))
 
     def check(self) -> "Spec":
         """Refuse parts that do not go together; gives the spec back."""
@@ -79,6 +93,8 @@ class Spec:
             raise UserError("--block streams single transitions, and a transformer reads whole histories: leave it out")
         if self.policy.reads_histories and self.data.rewards != "raw":
             raise UserError("dt counts down the environment's own rewards as it acts: use --rewards raw")
+        if self.data.n_step > 1 and not self.algorithm.values_actions:
+            raise UserError("--n-step would change nothing: this algorithm asks for no value of the next state")
         return self
 
     def to_json(self) -> dict[str, Any]:
@@ -91,30 +107,47 @@ class Spec:
             "data": asdict(self.data),
             "training": asdict(self.training),
             "evaluation": asdict(self.evaluation),
+            "units": self.units and self.units.to_json(),
+            "own_task": asdict(self.task) if self.task.own else None,
         }
 
     @classmethod
     def from_json(cls, config: dict[str, Any], where: Path) -> "Spec":
         try:
             return cls(
-                tasks.get(config["task"]),
+                tasks.own_from_json(config["own_task"]) if config.get("own_task") else tasks.get(config["task"]),
                 from_named(ALGORITHMS, "algorithm", config["algorithm"]),
                 from_named(POLICIES, "policy", config["policy"]),
-                check(DataOptions(**config["data"])),
+                check(DataOptions(**tuples(config["data"]))),
                 check(TrainOptions(**config["training"])),
                 check(EvalOptions(**config["evaluation"])),
+                Units.from_json(config["units"]) if config.get("units") else None,
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise UserError(f"{where}: not a config of this version ({error})") from None
 
 
 def from_named(table: dict[str, Any], kind: str, options: dict[str, Any]) -> Any:
     """The dataclass that ``options["name"]`` names, with the other entries as its fields."""
-    options = {key: tuple(value) if isinstance(value, list) else value for key, value in options.items()}
+    options = tuples(options)
     name = options.pop("name")
     if name not in table:
         raise unknown(kind, name, table)
     return check(table[name](**options))
+
+
+def tuples(options: dict[str, Any]) -> dict[str, Any]:
+    """JSON has lists where options have tuples."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in options.items()}
+
+
+def dims_of(task: tasks.Task) -> tuple[int, int]:
+    """The sizes of the environment's observations and actions."""
+    env = task.make_env()
+    try:
+        return env.observation_space.shape[0], env.action_space.shape[0]
+    finally:
+        env.close()
 
 
 def check_acting(spec: Spec, options: EvalOptions) -> Sampler | None:

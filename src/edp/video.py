@@ -1,5 +1,6 @@
 """A film of one episode."""
 
+import json
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import mujoco
 import numpy as np
 
 from edp.data.d4rl import check_writable
-from edp.data.make import make_env
+from edp.envs.make import make_env
 from edp.errors import UserError, first_line
 
 FORMATS = (".gif", ".mp4")
@@ -54,23 +55,23 @@ def check_path(path: Path) -> None:
 
 
 PROBE = """
+import json
 import sys
-import warnings
-from edp.data.make import make_env
-env = make_env(sys.argv[1], render_mode="rgb_array")
+from edp.envs.make import make_env
+env = make_env(sys.argv[1], render_mode="rgb_array", **json.loads(sys.argv[2]))
 env.reset(seed=0)
 env.render()
 """
 
 
-def platform(env_id: str) -> str:
+def platform(env_id: str, **options: Any) -> str:
     """The OpenGL platform that can render here: ``$MUJOCO_GL``, or the first that works.
 
     Each is tried in a process of its own, because those that do not work may end it.
     """
     given = os.environ.get("MUJOCO_GL")
     for name in (given,) if given else PLATFORMS:
-        command = [sys.executable, "-c", PROBE, env_id]
+        command = [sys.executable, "-c", PROBE, env_id, json.dumps(options)]
         try:
             tried = subprocess.run(command, env=os.environ | {"MUJOCO_GL": name}, capture_output=True, timeout=120)
         except subprocess.TimeoutExpired:
@@ -83,10 +84,10 @@ def platform(env_id: str) -> str:
     )
 
 
-def filmed_env(env_id: str) -> Filmed:
+def filmed_env(env_id: str, **options: Any) -> Filmed:
     """The environment with a camera."""
-    os.environ["MUJOCO_GL"] = platform(env_id)
-    env = make_env(env_id, render_mode="rgb_array")
+    os.environ["MUJOCO_GL"] = platform(env_id, **options)
+    env = make_env(env_id, render_mode="rgb_array", **options)
     renderer, model = (getattr(env.unwrapped, name, None) for name in ("mujoco_renderer", "model"))
     if renderer is not None and model is not None:
         camera = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, "track")  # pyright: ignore

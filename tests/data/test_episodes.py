@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from edp.data import episodes
-from edp.data.d4rl import Dataset
+from edp.data.log import Dataset
 from edp.errors import UserError
 
 
@@ -51,12 +51,12 @@ def test_windows_stay_within_their_episode(dataset):
 
 @pytest.mark.parametrize(("share", "rows"), [(0.01, [2, 3, 4]), (0.34, [2, 3, 4, 5]), (1.0, range(6))])
 def test_the_best_episodes_by_return(dataset, share, rows):
-    np.testing.assert_array_equal(episodes.best(dataset, share), rows)
-    np.testing.assert_array_equal(episodes.prepare(dataset, "raw", share).obs[:, 0], rows)
+    np.testing.assert_array_equal(np.flatnonzero(episodes.best(dataset, share)), rows)
+    np.testing.assert_array_equal(episodes.prepare(dataset, "raw", share).learned.obs[:, 0], rows)
 
 
 def test_the_best_episodes_keep_the_scale_of_all(dataset):
-    kept = episodes.prepare(dataset, "min-max", 0.01)
+    kept = episodes.prepare(dataset, "min-max", 0.01).learned
     np.testing.assert_allclose(kept.reward, [-0.2, 0.2, 0.6], atol=1e-6)
 
 

@@ -27,15 +27,19 @@ from rich.text import Text
 from edp import metrics, settings
 from edp.cache import cache_folder
 from edp.checkpoint import Checkpoint
-from edp.data import d4rl, lookalikes, paper, tasks
+from edp.data import lookalikes, paper, sources, tasks
+from edp.data.log import Dataset
+from edp.errors import UserError
 from edp.evaluator import Evaluation
-from edp.experiment import Compiled, Epoch, SeedFailed, best_of, load
+from edp.experiment import Compiled, Epoch, SeedFailed
+from edp.loading import best_of, load
 from edp.options import flag
 from edp.run import Run
 from edp.settings import Settings
 from edp.spec import EvalOptions, Spec
+from edp.validate import Validation
 
-Event = Compiled | Epoch | Evaluation | SeedFailed
+Event = Compiled | Epoch | Evaluation | Validation | SeedFailed
 
 
 @contextmanager
@@ -82,10 +86,14 @@ def find_data(task: tasks.Task, quiet: bool) -> Path:
         return tasks.find(task, advance)
 
 
-def find_data_of(folder: Run, spec: Spec, quiet: bool = False) -> Path:
-    """The file that a run was trained on: where it was, or where the task's file is here."""
-    recorded = Path(str(folder.config.get("file")))
-    return recorded if recorded.is_file() else find_data(spec.task, quiet)
+def find_data_of(folder: Run, spec: Spec, quiet: bool = False) -> str:
+    """The data that a run was trained on: where it was, or where the task's file is here."""
+    recorded = str(folder.config.get("file"))
+    if recorded.startswith(sources.MINARI) or Path(recorded).exists():
+        return recorded
+    if spec.task.own:
+        raise UserError(f"{folder.folder}: its data is no longer at {recorded}: say with --data where it is")
+    return str(find_data(spec.task, quiet))
 
 
 def task_table() -> None:
@@ -155,7 +163,7 @@ def load_noting(folder: Run, step: int | str | None = None) -> tuple[Spec, Check
 
 @contextmanager
 def display(
-    spec: Spec, dataset: d4rl.Dataset, path: Path, folder: Path, step: int, quiet: bool
+    spec: Spec, dataset: Dataset, place: str, folder: Path, step: int, quiet: bool
 ) -> Iterator[Callable[[Event], None]]:
     if quiet:
         yield lambda event: None
@@ -164,7 +172,7 @@ def display(
     seeds = f"{spec.training.seeds} seed{'s' * (spec.training.seeds > 1)}"
     algorithm, policy = (spec.to_json()[part]["name"] for part in ("algorithm", "policy"))
     console.print(
-        f"data   {path} ({len(dataset.obs):,} transitions, {len(dataset.returns):,} episodes{mark(dataset)})",
+        f"data   {place} ({len(dataset.obs):,} transitions, {len(dataset.returns):,} episodes{mark(dataset)})",
         soft_wrap=True,
         highlight=False,
         markup=False,
@@ -182,13 +190,13 @@ def display(
         yield plain(spec)
 
 
-def mark(dataset: d4rl.Dataset) -> str:
+def mark(dataset: Dataset) -> str:
     return f"; regenerated: a look-alike of {dataset.regenerated}, not D4RL's file" if dataset.regenerated else ""
 
 
-def summary(epoch: Epoch) -> str:
+def summary(event: Epoch | Validation) -> str:
     """The losses, as means over seeds."""
-    means = {name: metrics.known_mean(values) for name, values in epoch.metrics.items()}
+    means = {name: metrics.known_mean(values) for name, values in event.metrics.items()}
     return "  ".join(f"{name} {value:.4g}" for name, value in means.items())
 
 
@@ -223,6 +231,8 @@ def live(spec: Spec, step: int, console: Console) -> Iterator[Callable[[Event], 
         elif isinstance(event, Evaluation):
             bar.update(task, score=f"score {score_text(event.scores)}")
             console.print(evaluation_line(event), highlight=False, markup=False)
+        elif isinstance(event, Validation):
+            console.print(validation_line(event), highlight=False, markup=False, soft_wrap=True)
         elif isinstance(event, SeedFailed):
             console.print(f"seed {event.seed} failed: {event.why}", highlight=False, markup=False)
 
@@ -239,6 +249,8 @@ def plain(spec: Spec) -> Callable[[Event], None]:
             print(f"compiled in {event.seconds:.1f} s", flush=True)
         elif isinstance(event, Evaluation):
             print(evaluation_line(event), flush=True)
+        elif isinstance(event, Validation):
+            print(validation_line(event), flush=True)
         elif isinstance(event, SeedFailed):
             print(f"seed {event.seed} failed: {event.why}", flush=True)
         elif event.step == spec.training.steps or event.step * 10 // spec.training.steps > shown:
@@ -253,6 +265,13 @@ def evaluation_line(event: Evaluation, what: str = "") -> str:
     each = f"  (seeds: {seeds})" if len(event.scores) > 1 else ""
     text = f"{what or f'step {event.step:>9,}'}  score {score_text(event.scores)}{each}  in {event.seconds:.1f} s"
     return "\n".join([text, *failure_lines(event.failures)])
+
+
+def validation_line(event: Validation) -> str:
+    """Losses on episodes held out, and how far the policy's actions are from the data's."""
+    far = metrics.known_mean(event.distance)
+    distance = "" if np.isnan(far) else f"  action distance {far:.2f} std"
+    return f"step {event.step:>9,}  held out: {summary(event)}{distance}  in {event.seconds:.1f} s"
 
 
 def failure_lines(failures: list[str], most: int = 3) -> list[str]:
@@ -278,11 +297,22 @@ def paper_text(printed: paper.Scores) -> str:
     return f"{printed.rat:.1f}" + ("" if printed.oms is None else f"; best {printed.oms:.1f}")
 
 
-def result_table(spec: Spec, dataset: d4rl.Dataset, folder: Run) -> None:
+def result_table(spec: Spec, dataset: Dataset, folder: Run) -> None:
+    """What came out: scores where there is an environment, and what was found on episodes held out."""
+    console = Console()
+    if spec.task.env:
+        score_table(spec, dataset, folder, console)
+    if folder.validations():
+        validation_tables(spec, folder, console)
+    again = f"; evaluate again with: edp eval {folder.folder}" if spec.task.env else ""
+    console.print(f"kept in {folder.folder}{again}", soft_wrap=True, highlight=False, markup=False)
+
+
+def score_table(spec: Spec, dataset: Dataset, folder: Run, console: Console) -> None:
     """The last evaluation beside what the data's own behaviours score."""
     last = folder.training_evaluations()[-1]
     scores, curve = np.array(last["scores"], float), metrics.curve(folder.training_evaluations())
-    table = Table("who", "normalised score", "from", title=folder.title)
+    table = Table("who", spec.task.measure, "from", title=folder.title)
     for behaviour in dataset.behaviours:
         score = spec.task.score(behaviour.mean_return)
         table.add_row(f"behaviour {behaviour.name}", f"{score:.1f}", f"{behaviour.episodes} episodes in the data")
@@ -304,14 +334,30 @@ def result_table(spec: Spec, dataset: d4rl.Dataset, folder: Run) -> None:
     printed = paper.scores(spec.task, config["algorithm"]["name"], config["policy"]["name"])
     if spec.data.best == 1 and printed.rat is not None:
         table.add_row("the paper", paper_text(printed), f"{settings.DOMAINS[spec.task.domain]['steps']:,} steps")
-    console = Console()
     console.print(table)
-    console.print(
-        f"kept in {folder.folder}; evaluate again with: edp eval {folder.folder}",
-        soft_wrap=True,
-        highlight=False,
-        markup=False,
-    )
+
+
+def validation_tables(spec: Spec, folder: Run, console: Console) -> None:
+    """The losses of training and of episodes held out, and the data's actions beside the policy's."""
+    last, trained = folder.validations()[-1], folder.metrics()[-1]["metrics"]
+    table = Table("loss", "in training", "held out", title=f"{folder.title}, step {last['step']:,}")
+    for name, values in last["metrics"].items():
+        table.add_row(name, f"{metrics.known_mean(trained.get(name, [])):.4g}", f"{metrics.known_mean(values):.4g}")
+    console.print(table)
+    data, policies = last["actions"]["data"], [each for each in last["actions"]["policy"] if each]
+    if not policies:
+        return
+    table = Table("action", "data: mean ± std", "5 % to 95 %", "policy: mean ± std", "5 % to 95 %", "range")
+    for i, (low, high) in enumerate(zip(spec.scale.low, spec.scale.high, strict=True)):
+        policy = {name: float(np.mean([each[name][i] for each in policies])) for name in data}
+        shown = [text for part in ({name: data[name][i] for name in data}, policy) for text in spread_texts(part)]
+        name = spec.task.action_names[i] if i < len(spec.task.action_names) else str(i)
+        table.add_row(escape(name), *shown, f"{low:g} to {high:g}")
+    console.print(table)
+
+
+def spread_texts(part: dict[str, float]) -> list[str]:
+    return [f"{part['mean']:.4g} ± {part['std']:.3g}", f"{part['q05']:.4g} to {part['q95']:.4g}"]
 
 
 def evaluation_table(spec: Spec, event: Evaluation, options: EvalOptions, folder: Run) -> None:

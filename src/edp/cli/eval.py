@@ -1,5 +1,6 @@
 """edp eval RUN"""
 
+import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ DESCRIPTION = "Evaluate the policies of a run, finished or running, and add the 
 def main(argv: list[str]) -> int:
     from edp import video
     from edp.cli.display import evaluation_table, load_noting
+    from edp.cli.train import with_env
     from edp.evaluator import Evaluator
     from edp.fqe import FQEOptions
     from edp.run import Run
@@ -28,7 +30,8 @@ def main(argv: list[str]) -> int:
         action="store_true",
         help="no environment: value the checkpoints from the data alone",
     )
-    parser.add_argument("--data", type=Path, metavar="FILE", help="where the data is now, if it was moved (--offline)")
+    parser.add_argument("--data", metavar="DATA", help="where the data is now, if it was moved (--offline)")
+    parser.add_argument("--env", metavar="ID", help="of a run on data of your own: the environment (ID or module:ID)")
     parser.add_fields(FQEOptions, "fitted Q evaluation (--offline)")
     values = parser.parse(argv)
     if values.offline:
@@ -38,9 +41,14 @@ def main(argv: list[str]) -> int:
         raise UserError(f"{needless[0]} is for --offline")
     folder = Run.open(values.run)
     spec, found = load_noting(folder, values.checkpoint)
+    spec = with_env(spec, values.env, folder.config, folder)
+    if not spec.task.env:
+        raise UserError(
+            f"{folder.folder}: has no environment to evaluate in: give one with --env, or value it with --offline"
+        )
     if values.video:
         video.check_path(values.video)
-    camera = video.filmed_env(spec.task.env) if values.video else None
+    camera = video.filmed_env(spec.task.env, **json.loads(spec.task.env_options)) if values.video else None
     options = check(replace(spec.evaluation, **given([EvalOptions], values)))
     evaluation = Evaluator(spec, options)(found.tree, found.step, folder, "eval", failed=found.failed)
     evaluation_table(spec, evaluation, options, folder)
@@ -51,7 +59,7 @@ def main(argv: list[str]) -> int:
 
 def value_offline(values) -> int:
     """Fitted Q evaluation of the checkpoints of a run, beside their scores where there are any."""
-    from edp import experiment, fqe
+    from edp import fqe, loading
     from edp.checkpoint import Checkpoints
     from edp.cli.display import counting, find_data_of, note, offline_table
     from edp.evaluator import actors, without_nan
@@ -69,13 +77,13 @@ def value_offline(values) -> int:
     sampler = check_acting(spec, options)
     steps = Checkpoints(folder.checkpoints).steps() or [None]  # an old run has one without a number
     if values.checkpoint is not None:
-        steps = [experiment.load(folder, values.checkpoint)[1].step]
-    data = experiment.read_data(folder, spec, values.data or find_data_of(folder, spec))
+        steps = [loading.load(folder, values.checkpoint)[1].step]
+    data = loading.read_data(folder, spec, values.data or find_data_of(folder, spec))
     problem, rows = fqe.prepare(data, fqe_options), []
     with counting("checkpoints valued", len(steps)) as advance:
         for done, step in enumerate(steps, 1):
             try:
-                _, found = experiment.load(folder, step)
+                _, found = loading.load(folder, step)
             except UserError as error:  # damaged, or removed by a training that goes on
                 note(str(error))
                 continue

@@ -1,6 +1,7 @@
 """Command-line options from dataclasses, with errors of one line."""
 
 import argparse
+import re
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -14,6 +15,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, prog: str, description: str, arguments: str = "", **options: Any):
         usage = " ".join(filter(None, [prog, arguments, "[option …]"]))
         super().__init__(prog, usage, description, allow_abbrev=False, formatter_class=Formatter, **options)
+        self._negative_number_matcher = re.compile(r"-[\d.][\d.,eE+-]*")  # also several of them, such as -1,0
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message} (see {self.prog} --help)")
@@ -60,6 +62,23 @@ def converter(hint: Any) -> dict[str, Any]:
         parse.__name__ = f"comma-separated {item.__name__}"
         return {"type": parse, "metavar": "…"}
     return {"type": hint if hint in (int, float, str, Path) else str, "metavar": "…"}
+
+
+def add_columns(parser: Parser) -> None:
+    """What the columns of a table mean."""
+    from edp.data.columns import Columns
+
+    parser.add_argument("--columns", type=Path, metavar="FILE", help="a TOML file that says what the columns mean")
+    parser.add_fields(Columns, "columns of a table (.csv, .parquet); names may hold *, or come from --columns FILE")
+
+
+def columns_of(values: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The meaning of columns, and ranges of actions, from the file and the command line, which wins."""
+    from edp.data.columns import RANGES, Columns, read_toml
+
+    content = read_toml(values.columns) if values.columns else {}
+    ranges = {name: content.pop(name) for name in RANGES if name in content}
+    return content | given([Columns], values), ranges
 
 
 def given(classes: Iterable[type], values: argparse.Namespace) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from edp.cli.options import Parser, given
-from edp.errors import UserError, unknown
+from edp.cli.options import Parser, add_columns, columns_of, given
+from edp.errors import UserError
 from edp.options import check
 
 DESCRIPTION = """Train a policy on a task's data and evaluate it on the way. The run is kept in a directory of its own.
@@ -31,45 +31,52 @@ def lead(argv: list[str]) -> int:
     if any(word.split("=")[0] == "--resume" for word in argv):
         return resume(argv)
 
-    from edp import settings
+    from edp import build, settings
     from edp.algorithms import ALGORITHMS
     from edp.policies import POLICIES
-    from edp.spec import DataOptions, EvalOptions, TrainOptions
 
     # Which options there are depends on the algorithm and the policy, so those two are looked at first.
     first = Parser("edp train", DESCRIPTION, add_help=False)
     for name in ("--algo", "--policy", "--preset"):
         first.add_argument(name)
     asked, _ = first.parse_known_args(argv)
-    algorithm, policy = settings.choose(asked.algo, asked.policy, asked.preset)
-    if algorithm not in ALGORITHMS:
-        raise unknown("algorithm", algorithm, ALGORITHMS)
-    if policy not in POLICIES:
-        raise unknown("policy", policy, POLICIES)
+    choice = build.choose(asked.algo, asked.policy, asked.preset, {})
 
-    parser = Parser("edp train", DESCRIPTION, "TASK")
-    parser.add_argument("task", metavar="TASK", help="a task's name (edp data list)")
+    parser = Parser("edp train", DESCRIPTION, "TASK | DATA")
+    parser.add_argument(
+        "task",
+        metavar="TASK | DATA",
+        help="a task's name (edp data list), or data of your own: a .hdf5, .npz, .csv or .parquet file, a folder of "
+        "tables, or minari:NAME",
+    )
     for name, choices in (("--algo", ALGORITHMS), ("--policy", POLICIES), ("--preset", settings.PRESETS)):
         parser.add_argument(name, metavar="…", help=", ".join(choices))
-    parser.add_argument(
-        "--data", type=Path, metavar="FILE", help="read this D4RL-format HDF5 file instead of the task's own"
-    )
+    parser.add_argument("--data", metavar="DATA", help="read a task's data from here instead of its own file")
+    parser.add_argument("--env", metavar="ID", help="evaluate data of your own in this environment (ID or module:ID)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="the run directory (default: a new one in runs/)")
     parser.add_argument(
         "--resume", type=Path, metavar="RUN", help="go on with a run instead (see edp train --resume RUN -h)"
     )
     add_ways_of_showing(parser)
     parser.add_argument("--print-config", action="store_true", help="print every value and its origin, and stop")
-    groups = {
-        f"algorithm {algorithm}": ALGORITHMS[algorithm],
-        f"policy {policy}": POLICIES[policy],
-        "data": DataOptions,
-        "training": TrainOptions,
-        "evaluation": EvalOptions,
-    }
-    for title, cls in groups.items():
+    add_columns(parser)
+    for title, cls in choice.groups.items():
         parser.add_fields(cls, title)
-    return train(argv, parser.parse(argv), algorithm, policy, groups)
+    values = parser.parse(argv)
+    meaning, ranges = columns_of(values)
+    return train(argv, values, choice._replace(given=ranges | given(choice.groups.values(), values)), meaning)
+
+
+def with_env(spec, given_env: str | None, config: dict, folder):
+    """The spec with its environment; one that is the user's own code is made on the user's word alone."""
+    trained = (config.get("own_task") or {}).get("env", spec.task.env)
+    if given_env and not spec.task.own:
+        raise UserError(f"--env is for data of your own, and {spec.task.name} has an environment")
+    if given_env:
+        return replace(spec, task=replace(spec.task, env=given_env))
+    if trained != spec.task.env:
+        raise UserError(f"{folder.folder}: was trained with --env {trained}, which is code of your own: give it again")
+    return spec
 
 
 def add_ways_of_showing(parser: Parser) -> None:
@@ -83,55 +90,71 @@ def add_ways_of_showing(parser: Parser) -> None:
     )
 
 
-def train(argv: list[str], values, algorithm: str, policy: str, groups: dict[str, type]) -> int:
-    from edp import loggers, settings
-    from edp.cli.display import find_data, print_config
-    from edp.data import d4rl, tasks
-    from edp.experiment import fingerprint
+def train(argv: list[str], values, choice, meaning: dict) -> int:
+    from edp import build, loggers
+    from edp.cli.display import find_data, note, print_config
+    from edp.data import sources, tasks
+    from edp.loading import fingerprint
     from edp.run import Run
-    from edp.spec import Spec
 
-    task = tasks.get(values.task)
-    layers = settings.layers(algorithm, policy, task.domain, task.settings, values.preset)
-    resolved = settings.resolve(groups.values(), layers, given(groups.values(), values))
-    spec = Spec(task, *resolved.parts).check()
+    own = values.task not in tasks.TASKS and sources.is_source(values.task)
+    if own and values.data:
+        raise UserError(f"--data gives a task's data from elsewhere, and {values.task} is data itself")
+    if values.env and not own:
+        raise UserError(f"--env is for data of your own, and {values.task} has an environment")
+    opened = sources.open_log(values.task, meaning) if own else None
+    task = tasks.own(values.task, opened, values.env or "") if opened else tasks.get(values.task)
+    spec = choice.spec(task)
     if values.print_config:
-        print_config(groups, resolved)
+        print_config(choice.groups, choice.resolve(task))
         return 0
     seeds = f"s{spec.training.seed}-{spec.training.seed + spec.training.seeds - 1}"
-    name = "_".join([task.name.replace("/", "-"), algorithm, policy, seeds, time.strftime("%Y%m%d-%H%M%S")])
+    title = task.name.replace("/", "-").replace(":", "-")
+    name = "_".join([title, choice.algorithm, choice.policy, seeds, time.strftime("%Y%m%d-%H%M%S")])
     out = values.out or Path("runs") / name
     Run.check_free(out)
     loggers.check(values.log)
-    path = values.data or find_data(task, values.quiet)
-    dataset = d4rl.read(path, task.episode_limit, task.episode_return)
-    digest = fingerprint(dataset)
-    experiment = prepare(spec, dataset, path, digest)
+    place = values.task if own else values.data or str(find_data(task, values.quiet))
+    built = build.build(choice, task, opened or sources.open_log(place, meaning, task.episode_limit))
+    warn(built, note)
+    place = sources.absolute(place)
+    digest = fingerprint(built.dataset)
+    experiment = prepare(built.spec, built.dataset, place, meaning, digest)
     about = {
-        "file": str(path.absolute()),
+        "file": place,
+        "columns": meaning,
         "data_sha256": digest,
-        "regenerated": bool(dataset.regenerated),
+        "regenerated": bool(built.dataset.regenerated),
         "command": ["edp", "train", *argv],
         "device": device(),
-        "origins": {name: setting.origin for name, setting in resolved.origins.items()},
+        "origins": built.origins,
     }
     with Run(out).claimed():
-        folder = Run.create(out, spec.to_json() | about)
-        return work(experiment, dataset, path, folder, values)
+        folder = Run.create(out, built.spec.to_json() | about)
+        return work(experiment, built.dataset, place, folder, values)
+
+
+def warn(built, note: Callable[[str], None]) -> None:
+    """What is no mistake, but may not be what was meant."""
+    reward, name = built.dataset.reward, type(built.spec.algorithm).__name__
+    if built.spec.task.own and reward.min() == reward.max() and name != "BC":
+        note(f"every reward is {reward[0]:g}: nothing tells good actions from bad ones (--algo bc learns to imitate)")
 
 
 def resume(argv: list[str]) -> int:
     """Go on with a run as if it had never stopped."""
     from edp import loggers
     from edp.cli.display import find_data_of, note
-    from edp.experiment import fingerprint, read_data
+    from edp.data import sources
+    from edp.loading import fingerprint, read_data
     from edp.run import Run, about_here
     from edp.spec import Spec
 
     parser = Parser("edp train", RESUME, "--resume RUN")
     parser.add_argument("--resume", type=Path, required=True, metavar="RUN", help="a run directory")
     parser.add_argument("--steps", type=int, metavar="…", help="train up to this step instead of the run's last")
-    parser.add_argument("--data", type=Path, metavar="FILE", help="where the data is now, if it was moved")
+    parser.add_argument("--data", metavar="DATA", help="where the data is now, if it was moved")
+    parser.add_argument("--env", metavar="ID", help="the environment, if it is one of your own (module:ID)")
     add_ways_of_showing(parser)
     values = parser.parse(argv)
     loggers.check(values.log)
@@ -142,13 +165,13 @@ def resume(argv: list[str]) -> int:
         spec = Spec.from_json(config, folder.folder / "config.json")
         if values.steps is not None:
             spec = replace(spec, training=check(replace(spec.training, steps=values.steps)))
-        spec.check()
+        spec = with_env(spec.check(), values.env, config, folder)
         if done["state"] == "finished" and done["step"] >= spec.training.steps:
             raise UserError(f"{folder.folder}: finished after {done['step']:,} steps; give more of them with --steps")
-        path = values.data or find_data_of(folder, spec, values.quiet)
-        dataset = read_data(folder, spec, path)
+        place = sources.absolute(values.data or find_data_of(folder, spec, values.quiet))
+        dataset = read_data(folder, spec, place)
         digest = fingerprint(dataset)
-        experiment = prepare(spec, dataset, path, digest, resumes=True)
+        experiment = prepare(spec, dataset, place, config.get("columns") or {}, digest, resumes=True)
         here = about_here() | {"device": device()}
         differs = [name for name in here if name != "commit" and here[name] != config.get(name)]
         resumed = experiment.resume(folder)
@@ -162,35 +185,33 @@ def resume(argv: list[str]) -> int:
             note(f"{damaged}; the one before it is used")
         if differs:
             note(f"other {' and '.join(differs)} than when it began: the numbers may differ in their last digits")
-        return work(experiment, dataset, path, folder, values)
+        return work(experiment, dataset, place, folder, values)
 
 
-def prepare(spec, dataset, path: Path, digest: str, resumes: bool = False):
+def prepare(spec, dataset, place: str, meaning: dict, digest: str, resumes: bool = False):
     """The experiment, here and in the processes that follow."""
     from edp import distributed
     from edp.experiment import Experiment
 
-    distributed.exchange(
-        {"spec": spec.to_json(), "file": str(path.absolute()), "data_sha256": digest, "resumes": resumes}
-    )
+    plan = {"spec": spec.to_json(), "env": spec.task.env, "file": place, "columns": meaning, "data_sha256": digest}
+    distributed.exchange(plan | {"resumes": resumes})
     return Experiment(spec, dataset)
 
 
 def follow() -> int:
     """Train seeds of a run that the first process leads, and leave it to that one to write and to print."""
     from edp import distributed
-    from edp.data import d4rl
     from edp.evaluate import StoppedError
-    from edp.experiment import Experiment, TrainingError, fingerprint
+    from edp.experiment import Experiment, TrainingError
+    from edp.loading import read_data
     from edp.run import Elsewhere
     from edp.spec import Spec
 
-    plan, folder = distributed.exchange()[0], Elsewhere()
-    spec, path = Spec.from_json(plan["spec"], folder.folder), Path(plan["file"])
-    dataset = d4rl.read(path, spec.task.episode_limit, spec.task.episode_return)
-    if fingerprint(dataset) != plan["data_sha256"]:
-        raise UserError(f"{path}: not the data that the first process has there")
-    experiment = Experiment(spec, dataset)
+    plan = distributed.exchange()[0]
+    folder = Elsewhere(plan)
+    spec = Spec.from_json(plan["spec"], folder.folder)
+    spec = replace(spec, task=replace(spec.task, env=plan["env"]))
+    experiment = Experiment(spec, read_data(folder, spec, plan["file"]))
     if plan["resumes"]:
         experiment.resume(folder)
     with Signals(tell=lambda text: None) as stopping:
@@ -204,7 +225,7 @@ def follow() -> int:
     return EXIT_FAILED if experiment.failed else 0
 
 
-def work(experiment, dataset, path: Path, folder, values) -> int:
+def work(experiment, dataset, place: str, folder, values) -> int:
     """Train to the end, show it, and say how it went by the exit code."""
     from edp.cli.display import display, note, result_table
     from edp.evaluate import StoppedError
@@ -215,7 +236,7 @@ def work(experiment, dataset, path: Path, folder, values) -> int:
     logs = Loggers(values.log, folder.folder, folder.config, note)
     with (
         Signals(tell=note) as stopping,
-        display(spec, dataset, path, folder.folder, experiment.step, values.quiet) as show,
+        display(spec, dataset, place, folder.folder, experiment.step, values.quiet) as show,
     ):
         try:
             for event in experiment.run(folder, stopping):
@@ -241,10 +262,13 @@ def numbers(event) -> dict[str, float]:
     from edp.evaluator import Evaluation
     from edp.experiment import Epoch
     from edp.metrics import known_mean
+    from edp.validate import Validation
 
     if isinstance(event, Epoch):
         losses = {f"train/{name}": float(known_mean(values)) for name, values in event.metrics.items()}
         return losses | {"speed/steps_per_second": event.steps_per_second}
+    if isinstance(event, Validation):
+        return {f"validation/{name}": float(known_mean(values)) for name, values in event.metrics.items()}
     return {"evaluation/score": float(known_mean(event.scores))} if isinstance(event, Evaluation) else {}
 
 

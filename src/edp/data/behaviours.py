@@ -1,6 +1,5 @@
 """Behaviour policies kept as small ``.npz`` files: what data sets are made with."""
 
-import zipfile
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from edp.data.arrays import read_npz
 from edp.errors import UserError, first_line
 
 LOG_STD_RANGE = (-20.0, 2.0)
@@ -107,22 +107,11 @@ LAYOUTS = {"w0": SquashedGaussian, "l0_weight": ScaledGaussian}
 
 
 def load(path: Path) -> Actor:
-    arrays = read(path)
+    arrays = read_npz(path, "policy file")
     for first, layout in LAYOUTS.items():
         if first in arrays:
             return build(layout, arrays, path)
     raise UserError(f"{path}: not a policy file (no {' or '.join(LAYOUTS)} in it)")
-
-
-def read(path: Path, kind: str = "policy file") -> dict[str, np.ndarray]:
-    """A file's arrays."""
-    if not path.exists():
-        raise UserError(f"{path}: no such {kind}")
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except (OSError, TypeError, ValueError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path}: not a {kind} ({first_line(error)})") from None
 
 
 def build(layout: Any, arrays: Arrays, path: Path, *options: Any) -> Any:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from edp.data.behaviours import read
-from edp.data.d4rl import ACTION_LIMIT
-from edp.data.make import Part, Progress, make_env, to_columns
+from edp.data.arrays import read_npz
+from edp.data.make import Part, Progress, to_columns
+from edp.data.units import ACTION_LIMIT
+from edp.envs.make import make_env
 from edp.errors import UserError
 
 TOGETHER = 16  # demonstrations that one process plays in one go
@@ -66,7 +67,7 @@ def play(kitchen, demonstration: Demonstration, seed: int) -> Iterator[tuple]:
 
 
 def load(path: Path) -> list[Demonstration]:
-    arrays = read(path, "log of demonstrations")
+    arrays = read_npz(path, "log of demonstrations")
     missing = [name for name in (*COLUMNS, "length") if name not in arrays]
     if missing:
         raise UserError(f"{path}: not a log of demonstrations: missing {', '.join(missing)}")

@@ -1,10 +1,10 @@
-"""What is done to whole episodes before training: the best of them, the scale of rewards, what followed each row."""
+"""What is done to whole episodes before training: some held out, the best of them, rewards, what followed each row."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from edp.data.d4rl import Dataset
+from edp.data.log import PIECE, Column, Dataset
 from edp.errors import unknown
 from edp.types import Sequences, Tail, Transitions
 
@@ -15,24 +15,82 @@ def spans(dataset: Dataset) -> list[slice]:
     return [slice(*ends) for ends in zip(starts, [*starts[1:], len(dataset.episode)], strict=True)]
 
 
-def prepare(dataset: Dataset, rewards: str, share: float) -> Dataset:
-    """The best episodes by their own rewards, with rewards transformed as those of the whole data set."""
-    return take(with_rewards(dataset, rewards), best(dataset, share))
+class Parts(NamedTuple):
+    """What is learned from, and what is kept from learning to be validated on."""
+
+    learned: Dataset
+    held: Dataset | None
+
+
+def prepare(dataset: Dataset, rewards: str, share: float, validation: float = 0.0) -> Parts:
+    """The best episodes by their own rewards, and episodes held out, with rewards transformed as those of the whole."""
+    held = held_out(dataset, validation)
+    transformed = with_rewards(dataset, rewards)
+    learned = take(transformed, ~held)
+    if share < 1:
+        learned = take(learned, best(take(dataset, ~held), share))
+    return Parts(learned, take(transformed, held) if held.any() else None)
+
+
+def held_out(dataset: Dataset, share: float) -> np.ndarray:
+    """Marks the rows of some episodes, always the same ones: ``share`` of their number, if there are two or more."""
+    marks, episodes = np.zeros(len(dataset.obs), bool), spans(dataset)
+    if share and len(episodes) > 1:
+        count = min(len(episodes) - 1, max(1, round(share * len(episodes))))
+        for chosen in np.random.default_rng(0).permutation(len(episodes))[:count]:
+            marks[episodes[chosen]] = True
+    return marks
 
 
 def best(dataset: Dataset, share: float) -> np.ndarray:
-    """The rows of the episodes with the highest returns, ``share`` of their number (at least one)."""
+    """Marks the rows of the episodes with the highest returns, ``share`` of their number (at least one)."""
     episodes = spans(dataset)
     returns = np.array([dataset.reward[rows].sum(dtype=np.float64) for rows in episodes])
     count = max(1, int(np.ceil(share * len(episodes))))
-    kept = sorted(np.argsort(-returns, kind="stable")[:count])
-    return np.concatenate([np.r_[episodes[i]] for i in kept])
+    marks = np.zeros(len(dataset.obs), bool)
+    for chosen in np.argsort(-returns, kind="stable")[:count]:
+        marks[episodes[chosen]] = True
+    return marks
 
 
-def take(dataset: Dataset, rows: np.ndarray) -> Dataset:
-    if len(rows) == len(dataset.obs):
+def take(dataset: Dataset, marked: np.ndarray) -> Dataset:
+    """The marked rows, in memory or in a file as all of them are."""
+    if marked.all():
         return dataset
-    return dataset._replace(**{name: getattr(dataset, name)[rows] for name in (*Transitions._fields[:5], "episode")})
+    return dataset._replace(
+        **{name: in_pieces(getattr(dataset, name), marked) for name in (*Transitions._fields[:5], "episode")}
+    )
+
+
+def in_pieces(array: np.ndarray, marked: np.ndarray) -> np.ndarray:
+    column = Column(array.shape[1:], array.dtype, int(marked.sum()), isinstance(array, np.memmap))
+    for start in range(0, len(array), PIECE):
+        rows = slice(start, start + PIECE)
+        column.add(array[rows][marked[rows]])
+    return column.whole()
+
+
+def n_step(dataset: Dataset, count: int, discount: float) -> Dataset:
+    """Each row with the rewards of ``count`` steps, as far as its episode goes, and the state after them.
+
+    ``not_done`` carries the discount of the steps in between: discount · not_done is that of the state's value.
+    """
+    if count == 1:
+        return dataset
+    reward, ahead = np.zeros_like(dataset.reward, subok=False), np.empty(len(dataset.obs), np.int32)
+    for rows in spans(dataset):
+        length = rows.stop - rows.start
+        for k in range(min(count, length)):
+            reward[rows.start : rows.stop - k] += discount**k * dataset.reward[rows.start + k : rows.stop]
+        ahead[rows] = np.minimum(np.arange(length, 0, -1), count) - 1
+    next_obs = Column(dataset.next_obs.shape[1:], np.float32, len(reward), isinstance(dataset.next_obs, np.memmap))
+    not_done = np.empty_like(reward)
+    for start in range(0, len(reward), PIECE):
+        piece = slice(start, start + PIECE)
+        last = np.arange(start, start + len(reward[piece])) + ahead[piece]
+        next_obs.add(dataset.next_obs[last])
+        not_done[piece] = dataset.not_done[last] * discount ** ahead[piece]
+    return dataset._replace(reward=reward, next_obs=next_obs.whole(), not_done=not_done)
 
 
 def scaled_by_returns(dataset: Dataset) -> np.ndarray:
@@ -48,8 +106,15 @@ def scaled_to_unit(dataset: Dataset) -> np.ndarray:
     return 2 * (dataset.reward - low) / (high - low) - 1 if high > low else np.zeros_like(dataset.reward)
 
 
+def scaled_to_unit_std(dataset: Dataset) -> np.ndarray:
+    """Divided by their own std and not shifted, so that what is good stays good."""
+    std = dataset.reward.std(dtype=np.float64)
+    return dataset.reward / std if std > 0 else dataset.reward
+
+
 REWARDS = {
     "raw": lambda dataset: dataset.reward,
+    "unit": scaled_to_unit_std,
     "return-range": scaled_by_returns,
     "min-max": scaled_to_unit,
     "minus-one": lambda dataset: dataset.reward - 1,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from edp.data import behaviours, demonstrations
+from edp.data.arrays import read_npz
 from edp.data.make import Behaviour, Progress, make, write
 from edp.data.tasks import Task
 from edp.errors import UserError
@@ -71,7 +72,7 @@ def load(task: Task, file: Path, seed: int) -> behaviours.Actor:
     anywhere = " RG"
     starts = "R" if maze == "umaze" else anywhere
     targets = "G" if maze == "umaze" and "diverse" not in kind else anywhere
-    return behaviours.build(WaypointAnt, behaviours.read(file), file, maze, starts, targets, seed)
+    return behaviours.build(WaypointAnt, read_npz(file, "policy file"), file, maze, starts, targets, seed)
 
 
 def rows(task: Task, logs: Path | None, transitions: int) -> int:

@@ -16,7 +16,9 @@ import numpy as np
 
 from edp.data import d4rl
 from edp.data.behaviours import Actor
-from edp.errors import UserError, first_line
+from edp.data.log import episode_returns
+from edp.envs.make import make_env
+from edp.errors import UserError
 
 SHARD = 100_000  # rows that one process makes in one go; the seeds of a shard are its own
 LARGE = 20_000  # rows from which on it is worth to start processes with another linear algebra
@@ -147,7 +149,7 @@ def split(env_id: str, behaviour: Behaviour, index: int, count: int, seed: int, 
 def whole_returns(part: Part, episode_return: str) -> np.ndarray:
     """Returns of a part's episodes, without the last one if it was cut off (and is not the only one)."""
     rewards, terminals, timeouts = (part.columns[key] for key in ("rewards", "terminals", "timeouts"))
-    returns = d4rl.episode_returns(rewards, terminals, timeouts, episode_return)
+    returns = episode_returns(rewards, terminals, timeouts, episode_return)
     return returns[:-1] if part.cut and len(returns) > 1 else returns
 
 
@@ -220,15 +222,6 @@ def run_counted(job: Job, index: int) -> Part:
         COUNTERS[index] = rows
 
     return job(note)
-
-
-def make_env(env_id: str, **options: Any) -> gymnasium.Env:
-    import edp.envs  # noqa: F401  (registers ours)
-
-    try:
-        return gymnasium.make(env_id, disable_env_checker=True, **options)
-    except (gymnasium.error.Error, ImportError) as error:
-        raise UserError(f"environment {env_id!r}: {first_line(error)}") from None
 
 
 def check_fits(behaviour: Behaviour, env: gymnasium.Env, env_id: str) -> None:

@@ -5,19 +5,18 @@ depends on the seed and the number of the block alone, so a run that is resumed 
 set takes every run once, in an order and from an offset of its own; each row is as likely as any other to be drawn.
 """
 
-import tempfile
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import jax
 import numpy as np
 
 from edp.cache import cache_folder
+from edp.data.log import PIECE, temporary_file
 from edp.errors import UserError
 from edp.types import Layout, Packed, Transitions
 
 RUN = 256  # neighbouring rows, at most
 RUNS = 64  # in a block, at least
-PIECE = 65_536  # rows packed at a time
 
 
 def layout_of(data: Transitions) -> Layout:
@@ -38,14 +37,12 @@ def pack(data: Transitions, on_disk: bool = False) -> Packed:
 
 
 def file_backed(shape: tuple[int, int]) -> np.ndarray:
-    folder = cache_folder()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder) as file:  # the mapping keeps it until the end
+        with temporary_file() as file:  # the mapping keeps it until the end
             return np.memmap(file, np.float32, "w+", shape=shape)
     except OSError as error:
         size = f"{4 * shape[0] * shape[1] / 1e9:.1f} GB"
-        raise UserError(f"{folder}: no room for {size} of transitions to stream ({error.strerror})") from None
+        raise UserError(f"{cache_folder()}: no room for {size} of transitions to stream ({error.strerror})") from None
 
 
 class Blocks:

@@ -3,11 +3,13 @@
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from edp.cache import cache_folder
+from edp.data.log import Log
 from edp.errors import UserError, unknown
 
 
@@ -28,20 +30,77 @@ class Task:
     transitions: int = 0  # rows of the file (of D4RL's: about)
     seed: int = 0
     steps: int | None = None  # to train, where the domain's number is not meant
+    env_options: str = "{}"  # of an own data set's environment, as JSON
+    returns: tuple[float, float] | None = None  # the worst and the best episode of an own data set
+    action_names: tuple[str, ...] = ()
 
     @property
     def settings(self) -> dict:
         """Values of options that follow from the task."""
-        scale = {"target_return": self.max_return, "return_scale": self.max_return - self.min_return}
+        low, high = self.returns or (self.min_return, self.max_return)
+        scale = {"target_return": high, "return_scale": (high - low) or 1.0}
         return scale | ({"steps": self.steps} if self.steps else {})
 
     @property
     def local(self) -> bool:
         return bool(self.behaviours)
 
+    @property
+    def own(self) -> bool:
+        """Somebody's own data, and not one of the tasks here."""
+        return self.domain == OWN
+
+    @property
+    def measure(self) -> str:
+        """What a score is."""
+        return "return" if self.own and (self.min_return, self.max_return) == UNSCALED else "normalised score"
+
+    def make_env(self, **options: Any) -> Any:
+        from edp.envs.make import make_env
+
+        return make_env(self.env, **json.loads(self.env_options), **options)
+
     def score(self, returns):
         """D4RL's normalised score."""
         return 100 * (returns - self.min_return) / (self.max_return - self.min_return)
+
+
+OWN = "own"
+UNSCALED = (0.0, 100.0)  # references with which a score is the return itself
+
+
+def own(name: str, log: Log, env: str) -> Task:
+    """The task that data of one's own is: its environment, if there is one, and what scores mean in it."""
+    from edp.envs.make import is_registered
+
+    low, high = log.reference or UNSCALED
+    own_env = log.env if log.env and is_registered(log.env) else ""  # a file's word is not run as code
+    return Task(
+        name=name if name.startswith("minari:") else Path(name).name,
+        env=env or own_env,
+        domain=OWN,
+        episode_limit=0,
+        min_return=low,
+        max_return=high,
+        file=name,
+        env_options="{}" if env else json.dumps(log.env_options),
+        action_names=log.action_names,
+    )
+
+
+def own_from_json(content: Any) -> Task:
+    """As ``asdict`` wrote it. An environment that would import what its name says is not made on a file's word."""
+    several = {name: value and tuple(value) for name, value in content.items() if name in ("returns", "action_names")}
+    task = Task(**content | {"behaviours": ()} | several)
+    texts = (task.name, task.env, task.domain, task.file, task.env_options, *task.action_names)
+    numbers = (task.min_return, task.max_return, *(task.returns or ()))
+    if not all(isinstance(text, str) for text in texts) or not all(type(number) in (int, float) for number in numbers):
+        raise TypeError("own_task")
+    if task.domain != OWN or task.name in TASKS or not isinstance(json.loads(task.env_options), dict):
+        raise TypeError("own_task")
+    from edp.envs.make import is_registered
+
+    return task if not task.env or is_registered(task.env) else replace(task, env="")
 
 
 SERVER = "http://rail.eecs.berkeley.edu/datasets/offline_rl/"

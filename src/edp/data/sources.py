@@ -1,0 +1,83 @@
+"""One way in and one way out for data of every format."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from edp.data import arrays, columns, d4rl
+from edp.data.log import Log, checked, whole
+from edp.errors import UserError
+from edp.options import flag
+
+HDF5, NPZ, TABLES = (".hdf5", ".h5"), (".npz",), (".csv", ".parquet")
+MINARI = "minari:"
+
+
+def is_source(name: str) -> bool:
+    """Whether this is data, and not the name of a task."""
+    return name.startswith(MINARI) or Path(name).suffix.lower() in HDF5 + NPZ + TABLES or Path(name).is_dir()
+
+
+def absolute(name: str) -> str:
+    return name if name.startswith(MINARI) else str(Path(name).absolute())
+
+
+def open_log(name: str, meaning: Mapping[str, Any] = {}, episode_limit: int | None = None) -> Log:
+    """The steps of a file, a folder or a data set of Minari's; ``meaning`` is that of a table's columns.
+
+    ``episode_limit`` tells where episodes end in files of arrays that do not say it.
+    """
+    path, suffix = Path(name), Path(name).suffix.lower()
+    table = suffix in TABLES or path.is_dir()
+    if meaning and not table:
+        given = flag(next(iter(meaning)))
+        raise UserError(f"{name}: {given} is for tables ({', '.join(TABLES)}), whose columns need a meaning")
+    if name.startswith(MINARI):
+        from edp.data.minari_sets import open_minari
+
+        return open_minari(name.removeprefix(MINARI))
+    if table:
+        from edp.data.table import open_table
+
+        return open_table(path, columns.of(meaning))
+    if suffix in NPZ:
+        return arrays.open_npz(path, episode_limit)
+    return d4rl.open_log(path, episode_limit)
+
+
+def check_target(name: str) -> None:
+    """Find out before long work whether its result can be kept."""
+    if name.startswith(MINARI):
+        from edp.data.minari_sets import path_of
+
+        if path_of(name.removeprefix(MINARI)).exists():
+            raise UserError(f"{name}: already there; choose another name or version")
+    elif Path(name).suffix.lower() not in HDF5 + NPZ + TABLES:
+        raise UserError(f"{name}: data is written to {', '.join(HDF5 + NPZ + TABLES)} or {MINARI}NAME")
+    else:
+        d4rl.check_writable(Path(name))
+
+
+def write(name: str, log: Log) -> str:
+    """Write a log in the format that the name says; gives the place."""
+    check_target(name)
+    path, suffix = Path(name), Path(name).suffix.lower()
+    if name.startswith(MINARI):
+        from edp.data.minari_sets import write_minari
+
+        return str(write_minari(name.removeprefix(MINARI), log, checked(log)))
+    steps = whole(log)
+    if suffix in TABLES:
+        from edp.data.table import write_table
+
+        write_table(path, steps)
+    elif suffix in NPZ:
+        arrays.write_npz(path, steps)
+    else:
+        d4rl.write(path, {key: part for key, part in steps._asdict().items() if part is not None}, attributes_of(log))
+    return name
+
+
+def attributes_of(log: Log) -> dict[str, Any]:
+    ends = {"min_return": log.reference[0], "max_return": log.reference[1]} if log.reference else {}
+    return ({"env": log.env} if log.env else {}) | ends

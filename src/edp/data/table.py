@@ -1,0 +1,242 @@
+"""Tables with a row for each step: CSV and Parquet files, or a folder of them, and which columns mean what.
+
+Columns are numbers, or (in Parquet) lists of as many numbers in each row. A new episode begins where the column
+``episode`` changes, after a terminal or a timeout, and with each file.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from edp.data.columns import Chosen, Columns, choose
+from edp.data.d4rl import replacing
+from edp.data.log import PIECE, Log, Steps, joined, refuse_missing
+from edp.errors import UserError, first_line
+
+SUFFIXES = (".csv", ".parquet")
+SEPARATORS = ",;\t"
+TRUE, FALSE = ["1", "1.0", "true", "True", "TRUE"], ["0", "0.0", "false", "False", "FALSE"]
+REFUSED = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, UnicodeError, OverflowError)
+
+
+def open_table(path: Path, columns: Columns = Columns()) -> Log:  # noqa: B008  (it is frozen)
+    """A file's steps, or those of all files in a folder, in the order of their names."""
+    files = table_files(path)
+    names = column_names(files[0])
+    chosen = choose(columns, names, files[0])
+    for file in files[1:]:
+        missing = [name for name in chosen.all if name not in column_names(file)]
+        if missing:
+            raise UserError(f"{file}: no column {missing[0]!r}, which {files[0].name} has")
+    size = sum(parquet(file).metadata.num_rows for file in files) if files[0].suffix == ".parquet" else 0
+    return Log(
+        name=str(path),
+        pieces=lambda: (steps for file in files for steps in pieces(file, chosen)),
+        size=size,
+        observation_names=chosen.observation_columns,
+        action_names=chosen.action_columns,
+        left_out=tuple(name for name in names if name not in chosen.all),
+    )
+
+
+def table_files(path: Path) -> list[Path]:
+    refuse_missing(path)
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and not file.name.startswith("."))
+    if not files:
+        raise UserError(f"{path}: no .csv and no .parquet file in this folder")
+    if len({file.suffix for file in files}) > 1:
+        raise UserError(f"{path}: both .csv and .parquet files in this folder; give one kind a folder of its own")
+    return files
+
+
+def parquet(path: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path)
+    except REFUSED as error:
+        raise UserError(f"{path}: not a Parquet file, or a damaged one ({first_line(error)})") from None
+
+
+def column_names(path: Path) -> list[str]:
+    if path.suffix == ".parquet":
+        names = list(parquet(path).schema_arrow.names)
+    else:
+        try:
+            with path.open(encoding="utf-8-sig") as file:
+                header = file.readline(2**20)
+            reader = pa_csv.read_csv(
+                pa.BufferReader(header.rstrip("\r\n").encode() + b"\n"),
+                parse_options=pa_csv.ParseOptions(delimiter=separator(header)),
+            )
+            names = list(reader.column_names)
+        except REFUSED as error:
+            raise UserError(f"{path}: not a CSV file with a line of names first ({first_line(error)})") from None
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise UserError(f"{path}: two columns are called {twice[0]!r}")
+    return names
+
+
+def separator(header: str) -> str:
+    return max(SEPARATORS, key=header.count)
+
+
+def batches(path: Path, chosen: Chosen) -> Iterator[pa.RecordBatch]:
+    """The columns that are used, some rows at a time."""
+    try:
+        if path.suffix == ".parquet":
+            yield from parquet(path).iter_batches(PIECE, columns=chosen.all)
+            return
+        with path.open(encoding="utf-8-sig") as file:
+            header = file.readline(2**20)
+        kinds = {name: pa.float64() for name in chosen.all}
+        kinds |= {name: pa.bool_() for name in (chosen.terminal_column, chosen.timeout_column) if name}
+        kinds |= {chosen.episode_column: pa.string()} if chosen.episode_column else {}
+        convert = pa_csv.ConvertOptions(
+            column_types=kinds,
+            include_columns=chosen.all,
+            true_values=TRUE,
+            false_values=FALSE,
+            strings_can_be_null=True,
+        )
+        options = pa_csv.ParseOptions(delimiter=separator(header)), pa_csv.ReadOptions(block_size=4 * 2**20)
+        with pa_csv.open_csv(
+            path, parse_options=options[0], read_options=options[1], convert_options=convert
+        ) as reader:
+            yield from reader
+    except REFUSED as error:
+        raise UserError(f"{path}: cannot be read ({first_line(error)})") from None
+
+
+def pieces(path: Path, chosen: Chosen) -> Iterator[Steps]:
+    """A file's steps. The last row of a batch waits for the next one, which may begin another episode."""
+    held: tuple[Steps, Any] | None = None
+    row = 0
+    for batch in batches(path, chosen):
+        if not batch.num_rows:
+            continue
+        steps, labels = steps_of(batch, chosen, path, row), labels_of(batch, chosen, path, row)
+        row += batch.num_rows
+        if held is not None:
+            steps = joined([held[0], steps])
+            labels = None if labels is None else pa.concat_arrays([held[1], labels])
+        if labels is not None:
+            changes = pc.call_function("not_equal", [labels.slice(1), labels.slice(0, len(labels) - 1)])
+            changes = changes.to_numpy(zero_copy_only=False)
+            steps.timeouts[:-1] |= changes & ~steps.terminals[:-1]
+        held = steps.rows(slice(-1, None)), None if labels is None else labels.slice(len(labels) - 1)
+        if len(steps.rewards) > 1:
+            yield steps.rows(slice(-1))
+    if held is not None:
+        last = held[0]
+        yield last._replace(timeouts=~last.terminals)
+
+
+def labels_of(batch: pa.RecordBatch, chosen: Chosen, path: Path, row: int) -> Any:
+    if not chosen.episode_column:
+        return None
+    labels = batch.column(chosen.episode_column)
+    refuse_empty(labels, chosen.episode_column, path, row)
+    if isinstance(labels.type, pa.DictionaryType):
+        labels = labels.dictionary_decode()
+    if pa.types.is_nested(labels.type):
+        raise UserError(f"{path}: column {chosen.episode_column!r} holds {labels.type}, not labels of episodes")
+    return labels
+
+
+def steps_of(batch: pa.RecordBatch, chosen: Chosen, path: Path, row: int) -> Steps:
+    def wide(names: tuple[str, ...]) -> np.ndarray:
+        return side_by_side([numbers(batch.column(name), name, path, row) for name in names])
+
+    def single(name: str, kind: Any) -> np.ndarray:
+        if not name:
+            return np.zeros(batch.num_rows, kind)
+        column = numbers(batch.column(name), name, path, row)
+        if column.ndim != 1:
+            raise UserError(f"{path}: column {name!r} holds lists, not one number in each row")
+        if kind is bool and not ((column == 0) | (column == 1)).all():
+            at = int(np.argmin((column == 0) | (column == 1)))
+            raise UserError(f"{path}: column {name!r} must be 0 or 1, and row {row + at} has {column[at]:g}")
+        return column.astype(bool) if kind is bool else column
+
+    known = wide(chosen.next_observation_columns) if chosen.next_observation_columns else None
+    return Steps(
+        wide(chosen.observation_columns),
+        wide(chosen.action_columns),
+        single(chosen.reward_column, np.float32),
+        single(chosen.terminal_column, bool),
+        single(chosen.timeout_column, bool),
+        known,
+    )
+
+
+def numbers(column: Any, name: str, path: Path, row: int) -> np.ndarray:
+    """A column as float32 or float64: one number in each row, or several."""
+    refuse_empty(column, name, path, row)
+    kind = column.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        inner = column.flatten()
+        lengths = pc.call_function("list_value_length", [column]).to_numpy(zero_copy_only=False)
+        if len(np.unique(lengths)) > 1:
+            at = int(np.argmax(lengths != lengths[0]))
+            raise UserError(
+                f"{path}: column {name!r} has {lengths[at]} numbers in row {row + at}, and {lengths[0]} before"
+            )
+        return numbers(inner, name, path, row).reshape(len(column), -1)
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        if not pa.types.is_decimal(kind):
+            raise UserError(f"{path}: column {name!r} holds {kind}, not numbers")
+        column = column.cast(pa.float64())
+    found = column.to_numpy(zero_copy_only=False)
+    found = found if found.dtype == np.float32 else found.astype(np.float64)
+    if not np.isfinite(found).all():
+        at = int(np.argmin(np.isfinite(found)))
+        raise UserError(f"{path}: column {name!r} has no number in row {row + at}, but {found[at]}")
+    return found
+
+
+def refuse_empty(column: Any, name: str, path: Path, row: int) -> None:
+    if column.null_count:
+        at = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        line = f" (line {row + at + 2})" if path.suffix == ".csv" else ""
+        raise UserError(
+            f"{path}: column {name!r} is empty in row {row + at}{line}, and maybe in others: fill such rows, or leave "
+            "them out"
+        )
+
+
+def side_by_side(parts: list[np.ndarray]) -> np.ndarray:
+    """Columns as one array of rows."""
+    widths = [part.shape[1] if part.ndim == 2 else 1 for part in parts]
+    together = np.empty((len(parts[0]), sum(widths)), np.result_type(*parts))
+    start = 0
+    for part, width in zip(parts, widths, strict=True):
+        together[:, start : start + width] = part if part.ndim == 2 else part[:, None]
+        start += width
+    return together
+
+
+def write_table(path: Path, steps: Steps) -> None:
+    """With the names that are read by default."""
+    found: dict[str, np.ndarray] = {}
+    for prefix, wide in (
+        ("observation", steps.observations),
+        ("action", steps.actions),
+        ("next_observation", steps.next_observations),
+    ):
+        if wide is not None:
+            found |= {f"{prefix}_{i}": np.ascontiguousarray(wide[:, i]) for i in range(wide.shape[1])}
+    found |= {"reward": steps.rewards, "terminal": steps.terminals, "timeout": steps.timeouts}
+    table = pa.table(found)
+    with replacing(path) as part:
+        if path.suffix == ".csv":
+            pa_csv.write_csv(table, part)
+        else:
+            pq.write_table(table, part)

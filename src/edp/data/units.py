@@ -1,0 +1,146 @@
+"""Between the numbers of the world and those of the networks: actions in [-1, 1], observations normalised or not.
+
+One object does it for the data, for evaluations and for policies in use, and is kept with the run.
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from edp.data.log import PIECE, Dataset
+from edp.errors import UserError
+
+ACTION_LIMIT = 0.999  # D4RL's own clipping of actions: likelihoods of squashed policies are infinite at 1
+ACTION_SLACK = 1e-3  # how far past its range rounding may carry an action, in halves of the range
+NORMALISATIONS = ("none", "standard", "min-max")
+Numbers = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Units:
+    obs_shift: Numbers
+    obs_scale: Numbers
+    low: Numbers  # of actions
+    high: Numbers
+
+    def __post_init__(self):
+        wide, narrow = (self.obs_shift, self.obs_scale), (self.low, self.high)
+        for pair in (wide, narrow):
+            if len(pair[0]) != len(pair[1]) or not pair[0] or not all(map(math.isfinite, pair[0] + pair[1])):
+                raise UserError("units must be as many finite numbers for each side of a range")
+        if not all(scale > 0 for scale in self.obs_scale) or not all(a < b for a, b in zip(*narrow, strict=True)):
+            raise UserError("units must have scales above 0, and ranges that are not empty")
+
+    @property
+    def dims(self) -> tuple[int, int]:
+        """The sizes of observations and actions."""
+        return len(self.obs_shift), len(self.low)
+
+    @cached_property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """Shift and scale of observations, centre and half of the ranges of actions, and the ranges."""
+        low, high = np.array(self.low), np.array(self.high)
+        columns = np.array(self.obs_shift), np.array(self.obs_scale), (low + high) / 2, (high - low) / 2, low, high
+        return tuple(column.astype(np.float32) for column in columns)
+
+    def observe(self, obs: np.ndarray) -> np.ndarray:
+        """Observations as networks see them."""
+        shift, scale, *_ = self.arrays
+        return (obs.astype(np.float32) - shift) / scale
+
+    def act(self, action: np.ndarray) -> np.ndarray:
+        """Actions as the world knows them."""
+        _, _, centre, half, low, high = self.arrays
+        return np.clip(action * half + centre, low, high)
+
+    def action_in(self, action: np.ndarray) -> np.ndarray:
+        """Actions as networks know them."""
+        _, _, centre, half, *_ = self.arrays
+        return (action.astype(np.float32) - centre) / half
+
+    def apply(self, dataset: Dataset, name: str) -> Dataset:
+        """The data set in the networks' numbers, changed in its place."""
+        for start in range(0, len(dataset.obs), PIECE):
+            rows = slice(start, start + PIECE)
+            dataset.obs[rows], dataset.next_obs[rows] = (
+                self.observe(dataset.obs[rows]),
+                self.observe(dataset.next_obs[rows]),
+            )
+            action = self.action_in(dataset.action[rows])
+            outside = np.abs(action) > 1 + ACTION_SLACK
+            if outside.any():
+                row, column = np.argwhere(outside)[0]
+                value, low, high = dataset.action[start + row, column], self.low[column], self.high[column]
+                raise UserError(
+                    f"{name}: an action outside of its range, first in row {start + row}: {value:.6g} in column "
+                    f"{column} is not within {low:g} to {high:g} (--action-low and --action-high set the ranges)"
+                )
+            dataset.action[rows] = np.clip(action, -ACTION_LIMIT, ACTION_LIMIT)
+        return dataset
+
+    def to_json(self) -> dict[str, list[float]]:
+        return {name: list(numbers) for name, numbers in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, content: Any) -> "Units":
+        if not isinstance(content, dict) or any(not isinstance(part, list) for part in content.values()):
+            raise TypeError("units are lists of numbers")
+        return cls(**{name: tuple(float(number) for number in numbers) for name, numbers in content.items()})
+
+
+def plain(obs_dim: int, act_dim: int) -> Units:
+    """Observations as they are, and actions in [-1, 1] already."""
+    return Units((0.0,) * obs_dim, (1.0,) * obs_dim, (-1.0,) * act_dim, (1.0,) * act_dim)
+
+
+def of(dataset: Dataset, normalise: str, low: Numbers, high: Numbers, name: str) -> Units:
+    """The units of a data set; where a side of the actions' ranges is not given, that of the data."""
+    shift, scale = normalisation(dataset.obs, normalise)
+    found_low, found_high = extremes(dataset.action)
+    width = dataset.action.shape[1]
+    for side, given in (("low", low), ("high", high)):
+        if given and len(given) not in (1, width):
+            raise UserError(f"--action-{side} has {len(given)} numbers, and {name} has {width} action(s)")
+    low, high = (
+        tuple(map(float, found)) if not given else given * (width if len(given) == 1 else 1)
+        for given, found in ((low, found_low), (high, found_high))
+    )
+    for column, (a, b) in enumerate(zip(low, high, strict=True)):
+        if not a < b:
+            raise UserError(
+                f"{name}: the range of action {column} is empty ({a:g} to {b:g}): leave the column out, or give ranges "
+                "with --action-low and --action-high"
+            )
+    return Units(tuple(map(float, shift)), tuple(map(float, scale)), low, high)
+
+
+def extremes(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest and the largest number of each column."""
+    parts = [array[start : start + PIECE] for start in range(0, len(array), PIECE)]
+    return np.min([part.min(axis=0) for part in parts], axis=0), np.max([part.max(axis=0) for part in parts], axis=0)
+
+
+def moments(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and std of each column, in float64 and a piece at a time."""
+    mean, square = np.zeros(array.shape[1]), np.zeros(array.shape[1])
+    for start in range(0, len(array), PIECE):
+        mean += array[start : start + PIECE].sum(axis=0, dtype=np.float64) / len(array)
+    for start in range(0, len(array), PIECE):
+        square += ((array[start : start + PIECE].astype(np.float64) - mean) ** 2).sum(axis=0) / len(array)
+    return mean, np.sqrt(square)
+
+
+def normalisation(obs: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
+    """Shift and scale; a column that is constant is shifted to 0 and not scaled."""
+    if how == "none":
+        return np.zeros(obs.shape[1]), np.ones(obs.shape[1])
+    if how == "standard":
+        shift, scale = moments(obs)
+    else:
+        low, high = (side.astype(np.float64) for side in extremes(obs))
+        shift, scale = (low + high) / 2, (high - low) / 2
+    constant = scale <= 1e-6 * np.maximum(np.abs(shift), 1e-6)
+    return shift, np.where(constant, 1.0, scale)

@@ -1,0 +1,58 @@
+"""Any Gymnasium environment as one that sees and does rows of numbers."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.wrappers import FlattenObservation, TransformAction
+
+import edp.envs  # noqa: F401  (registers ours)
+from edp.errors import UserError, first_line
+
+
+def make_env(env_id: str, **options: Any) -> gymnasium.Env:
+    """Observations and actions of many parts are flattened, in the order of ``gymnasium.spaces.flatten``."""
+    try:
+        env = gymnasium.make(env_id, disable_env_checker=True, **options)
+    except (gymnasium.error.Error, ImportError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(f"environment {env_id!r}: {first_line(error)}") from None
+    if not is_flat(env.observation_space):
+        env = FlattenObservation(env)
+    acted = env.action_space
+    if not isinstance(acted, spaces.Box):
+        raise UserError(
+            f"environment {env_id!r}: its actions are {type(acted).__name__}, and policies here give numbers (Box)"
+        )
+    if not is_flat(acted):
+        flat: Any = spaces.flatten_space(acted)
+        env = TransformAction(env, lambda action: np.reshape(action, acted.shape), flat)
+    return env
+
+
+def is_registered(env_id: str) -> bool:
+    """Whether an environment can be made without importing what its name says."""
+    if ":" in env_id:
+        return False
+    for attempt in range(2):
+        try:
+            gymnasium.spec(env_id)
+            return True
+        except (gymnasium.error.Error, ImportError):
+            if attempt == 0:
+                import gymnasium_robotics
+
+                gymnasium.register_envs(gymnasium_robotics)
+    return False
+
+
+def is_flat(space: spaces.Space) -> bool:
+    return isinstance(space, spaces.Box) and len(space.shape) == 1
+
+
+def action_range(env: gymnasium.Env) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Lowest and highest actions; nothing where they have no bounds."""
+    space: Any = env.action_space
+    if not np.isfinite([space.low, space.high]).all():
+        return (), ()
+    return tuple(space.low.tolist()), tuple(space.high.tolist())
