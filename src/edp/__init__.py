@@ -1,16 +1,36 @@
 """Efficient diffusion policies for offline reinforcement learning."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from edp.api import fit, open_log, write
+    from edp.data.arrays import from_arrays, from_episodes
+    from edp.data.record import Recorder, record
     from edp.deploy import LoadedPolicy, load_policy
 
-__all__ = ["LoadedPolicy", "load_policy"]
+__all__ = [
+    "LoadedPolicy",
+    "Recorder",
+    "fit",
+    "from_arrays",
+    "from_episodes",
+    "load_policy",
+    "open_log",
+    "record",
+    "write",
+]
+PLACES = {
+    "edp.api": ("fit", "open_log", "write"),
+    "edp.data.arrays": ("from_arrays", "from_episodes"),
+    "edp.data.record": ("Recorder", "record"),
+    "edp.deploy": ("LoadedPolicy", "load_policy"),
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from edp import deploy  # not before it is needed: it imports JAX
-
-    return getattr(deploy, name)
+    """Nothing is imported before it is needed: JAX takes its time."""
+    for module, names in PLACES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,7 +13,7 @@ usage: edp COMMAND …
 Train diffusion policies from logged data (Efficient Diffusion Policies, NeurIPS 2023).
 
 commands:
-  train TASK        train a policy and evaluate it on the way; train --resume RUN goes on with one
+  train TASK        train a policy on a task, or on DATA of your own; train --resume RUN goes on with one
   eval RUN          evaluate the policies of a run, finished or running
   runs              what is trained, how far it is, and how it scores
   compare RUN RUN   which algorithm is better, and how sure that is
@@ -22,6 +22,9 @@ commands:
   data list         the tasks, and which of their files are here
   data get TASK     download D4RL's file for a task
   data make TASK    make a built-in set, a look-alike, or a new one
+  data check DATA   look at data of your own: what is in it, and what looks wrong
+  data convert A B  the same data in another format: .hdf5, .npz, .csv, .parquet, minari:NAME
+  data record FILE  record episodes of any policy in any environment
 
 options:
   -h, --help        this text; after a command, that command's options

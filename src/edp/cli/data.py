@@ -1,9 +1,10 @@
-"""edp data list, edp data make"""
+"""edp data: the tasks and their files; logs of one's own are in logs.py"""
 
 from collections.abc import Collection
 from pathlib import Path
 
 from edp.cache import cache_folder
+from edp.cli import logs
 from edp.cli.options import Parser
 from edp.errors import UserError, unknown
 
@@ -11,7 +12,10 @@ HELP = """\
 usage: edp data list [TASK]  the tasks and their files
        edp data get TASK     download D4RL's file for a task
        edp data make TASK …  make a built-in set, or a look-alike of D4RL's file
-       edp data make FILE …  roll out policies in any environment and write a data set"""
+       edp data make FILE …  roll out policies in any environment and write a data set
+       edp data check DATA   what is in data of your own, what looks wrong in it, and pictures
+       edp data convert A B  the same data in another format
+       edp data record FILE  episodes of any policy in any Gymnasium environment"""
 
 MAKE = """Make a data set in D4RL's format: one of the built-in ones (edp data make local/hopper-medium-expert), a
 look-alike of one of D4RL's (edp data make hopper-medium-v2 --policy medium.npz), or a new one (edp data make new.hdf5
@@ -19,7 +23,14 @@ look-alike of one of D4RL's (edp data make hopper-medium-v2 --policy medium.npz)
 
 
 def main(argv: list[str]) -> int:
-    commands = {"list": list_tasks, "get": get, "make": make}
+    commands = {
+        "list": list_tasks,
+        "get": get,
+        "make": make,
+        "check": logs.check,
+        "convert": logs.convert,
+        "record": logs.record,
+    }
     if not argv or argv[0] in ("-h", "--help"):
         print(HELP)
         return 0
@@ -155,12 +166,17 @@ def list_tasks(argv: list[str]) -> int:
 
 def get(argv: list[str]) -> int:
     parser = Parser("edp data get", "Download D4RL's file for a task; a download that broke off is resumed.", "TASK")
-    parser.add_argument("task", metavar="TASK", help="a task's name (edp data list)")
+    parser.add_argument("task", metavar="TASK", help="a task's name (edp data list), or minari:NAME")
     values = parser.parse(argv)
 
     from edp.cli.display import download
-    from edp.data import tasks
+    from edp.data import sources, tasks
 
+    if values.task.startswith(sources.MINARI):
+        from edp.data.minari_sets import download as from_minari
+
+        print(from_minari(values.task.removeprefix(sources.MINARI)))
+        return 0
     task = tasks.get(values.task)
     if task.local:
         raise UserError(f"{task.name} is made on this machine: edp data make {task.name}")

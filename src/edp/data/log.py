@@ -203,8 +203,8 @@ def whole(log: Log) -> Steps:
     return joined(parts)
 
 
-def checked(log: Log) -> Iterator[Steps]:
-    """The pieces of a log; what would make training silently wrong is refused."""
+def checked(log: Log, finite: bool = True) -> Iterator[Steps]:
+    """The pieces of a log; what would make training silently wrong is refused (NaN and the like: if ``finite``)."""
     row, before, widths = 0, 0, {}
     for steps in log.pieces():
         check_shapes(steps, log.name, row)
@@ -220,7 +220,7 @@ def checked(log: Log) -> Iterator[Steps]:
             )
         widths = now
         for key, column in steps._asdict().items():
-            if column is not None:
+            if column is not None and (finite or key in FLAGS):
                 check_finite(column, key, log.name, row)
         steps = steps._replace(**{key: getattr(steps, key).astype(bool, copy=False) for key in FLAGS})
         if log.limit:

@@ -1,0 +1,154 @@
+"""edp data check, convert and record: logs of one's own."""
+
+import json
+from pathlib import Path
+
+from edp.cli.options import Parser, add_columns, columns_of
+from edp.errors import UserError
+
+CHECK = """Look at data before training on it: what is in it, what looks wrong, and what that would do to training. It
+also draws a page of pictures. The exit code is 1 if training would refuse it, or quietly learn what is wrong."""
+CONVERT = """Write data in another format: .hdf5 (D4RL's layout), .npz, .csv, .parquet or minari:NAME. Steps, their
+order and the ends of episodes stay what they are; other columns are left out."""
+RECORD = """Record episodes of a policy in any Gymnasium environment: your own callable (module:function), a trained
+run, or random actions."""
+PICTURES = (".png", ".svg", ".pdf")
+EXIT_BAD = 1
+LEVELS = {"error": "bold red", "warning": "yellow", "note": "dim"}
+
+
+def check(argv: list[str]) -> int:
+    parser = Parser("edp data check", CHECK, "DATA")
+    add_data(parser)
+    parser.add_argument("--out", type=Path, metavar="FILE", help=f"the page of pictures ({', '.join(PICTURES)})")
+    parser.add_argument("--no-picture", action="store_true", help="draw nothing")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    add_columns(parser)
+    values = parser.parse(argv)
+
+    from edp.data import health, pictures, sources
+    from edp.data.d4rl import check_writable
+
+    meaning, _ = columns_of(values)
+    title = values.data.removeprefix(sources.MINARI).replace("/", "-") if values.data.startswith(sources.MINARI) else ""
+    page = values.out or Path(f"{title or Path(values.data).absolute().stem}-check.png")
+    if page.suffix not in PICTURES:
+        raise UserError(f"{page}: pictures are {', '.join(PICTURES)}")
+    log = sources.open_log(values.data, meaning)
+    found = health.examine(log)
+    if not values.no_picture:
+        check_writable(page)
+        pictures.draw(found, page)
+    if values.json:
+        print(json.dumps(health.to_json(found)))
+    else:
+        show(found, log)
+        if not values.no_picture:
+            print(f"pictures: {page}")
+    return EXIT_BAD if any(finding.level != "note" for finding in found.findings) else 0
+
+
+def show(found, log) -> None:
+    import numpy as np
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    cut = ", the last one not finished" if found.unfinished else ""
+    ends = lambda numbers: f"{np.min(numbers):.6g} to {np.max(numbers):.6g}, median {np.median(numbers):.6g}"  # noqa: E731
+    lines = [
+        f"{found.name}",
+        f"{found.rows:,} steps: {len(found.of('observation'))} observations, {len(found.of('action'))} actions",
+        f"{len(found.lengths):,} episodes{cut}: {found.terminals:,} ended, {found.timeouts:,} cut off",
+        f"lengths {ends(found.lengths)}",
+        f"returns {ends(found.returns)}",
+    ]
+    if log.left_out:
+        lines.append(f"not used: {', '.join(log.left_out[:12])}{', …' if len(log.left_out) > 12 else ''}")
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    table = Table("", "column", "lowest", "mean", "highest", "std")
+    for column in found.columns:
+        numbers = (f"{number:.5g}" for number in (column.low, column.mean, column.high, column.std))
+        table.add_row(column.kind, escape(column.name), *numbers)
+    console.print(table)
+    for finding in found.findings:
+        text = f"[{LEVELS[finding.level]}]{finding.level}[/]: {escape(finding.what)}\n  {escape(finding.effect)}"
+        console.print(text, highlight=False, soft_wrap=True)
+    if not found.findings:
+        console.print("nothing looks wrong", highlight=False)
+
+
+def add_data(parser: Parser) -> None:
+    parser.add_argument(
+        "data", metavar="DATA", help="a .hdf5, .npz, .csv or .parquet file, a folder of tables, or minari:NAME"
+    )
+
+
+def convert(argv: list[str]) -> int:
+    parser = Parser("edp data convert", CONVERT, "FROM TO")
+    add_data(parser)
+    parser.add_argument("to", metavar="TO", help="where to: the name says the format")
+    add_columns(parser)
+    values = parser.parse(argv)
+
+    from dataclasses import replace
+
+    from edp.cli.display import note
+    from edp.data import sources
+
+    meaning, ranges = columns_of(values)
+    sources.check_target(values.to)
+    log = sources.open_log(values.data, meaning)
+    if ranges:
+        log = replace(log, low=ranges.get("action_low", log.low), high=ranges.get("action_high", log.high))
+    if log.left_out:
+        note(f"left out: {', '.join(log.left_out[:12])}{', …' if len(log.left_out) > 12 else ''}")
+    print(sources.write(values.to, log))
+    return 0
+
+
+def record(argv: list[str]) -> int:
+    parser = Parser("edp data record", RECORD, "TO --env ID")
+    parser.add_argument("to", metavar="TO", help="where to: .hdf5, .npz, .csv, .parquet or minari:NAME")
+    parser.add_argument("--env", required=True, metavar="ID", help="a Gymnasium environment (ID or module:ID)")
+    parser.add_argument("--policy", metavar="…", help="module:function, or a run directory (default: random actions)")
+    parser.add_argument("--episodes", type=int, default=10, metavar="…", help="how many (default: 10)")
+    parser.add_argument("--seed", type=int, default=0, metavar="…", help="of the first episode's start (default: 0)")
+    values = parser.parse(argv)
+    for name, low in (("episodes", 1), ("seed", 0)):
+        if getattr(values, name) < low:
+            raise UserError(f"--{name} must be at least {low}, not {getattr(values, name)}")
+
+    from edp.cli.display import counting
+    from edp.data import sources
+    from edp.data.record import record as play
+
+    sources.check_target(values.to)
+    with counting("episodes", values.episodes) as advance:
+        log = play(values.env, actor(values.policy), episodes=values.episodes, seed=values.seed, on_progress=advance)
+    place = sources.write(values.to, log)
+    print(f"{place}: {log.size:,} steps")
+    return 0
+
+
+def actor(name: str | None):
+    """What acts: a run's policy, or the user's own callable."""
+    if name is None:
+        return None
+    if (Path(name) / "config.json").is_file():
+        from edp.deploy import load_policy
+
+        policy = load_policy(name)
+
+        def act(obs):
+            return policy.act(obs)
+
+        act.reset = policy.reset  # pyright: ignore
+        return act
+    if ":" not in name:
+        raise UserError(f"--policy {name}: neither a run directory nor module:function")
+    from edp.data.record import load_callable
+
+    return load_callable(name)

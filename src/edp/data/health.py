@@ -1,0 +1,332 @@
+"""What is in a log, and what in it would make training worse than it needs to be. Nothing is printed here."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edp.data.log import LARGEST, Log, Steps, checked
+from edp.errors import UserError
+
+SAMPLE = 200_000  # rows that are kept for distributions and duplicates
+JUMP = 30.0  # times the usual change from step to step, in most of the columns: another episode, probably
+CONSTANT = 1e-9
+
+
+class Finding(NamedTuple):
+    """Something that people should know."""
+
+    level: str  # "error": training refuses it; "warning": it goes wrong quietly; "note": good to know
+    what: str
+    effect: str  # on training, and what to do
+
+
+class Column(NamedTuple):
+    """One number of observations or actions."""
+
+    kind: str
+    name: str
+    low: float
+    mean: float
+    high: float
+    std: float
+    not_finite: int
+
+
+@dataclass
+class Tally:
+    """Sums over the pieces of a log, with numbers that are no numbers left out."""
+
+    count: np.ndarray
+    total: np.ndarray
+    square: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def of_width(cls, width: int) -> "Tally":
+        zeros = lambda: np.zeros(width)  # noqa: E731
+        return cls(zeros(), zeros(), zeros(), np.full(width, np.inf), np.full(width, -np.inf))
+
+    def add(self, part: np.ndarray) -> None:
+        good = np.abs(part) <= LARGEST
+        known = np.where(good, part, 0.0).astype(np.float64)
+        self.count += good.sum(axis=0)
+        self.total += known.sum(axis=0)
+        self.square += (known**2).sum(axis=0)
+        self.low = np.minimum(self.low, np.where(good, part, np.inf).min(axis=0))
+        self.high = np.maximum(self.high, np.where(good, part, -np.inf).max(axis=0))
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self.total / np.maximum(self.count, 1)
+
+    @property
+    def std(self) -> np.ndarray:
+        return np.sqrt(np.maximum(self.square / np.maximum(self.count, 1) - self.mean**2, 0))
+
+
+@dataclass
+class Health:
+    name: str
+    rows: int = 0
+    columns: list[Column] = field(default_factory=list)
+    lengths: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
+    returns: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    rewards: np.ndarray = field(default_factory=lambda: np.zeros(0, np.float32))
+    terminals: int = 0  # episodes that came to their own end
+    timeouts: int = 0
+    unfinished: bool = False  # the last episode has no end
+    sample: Steps | None = None  # rows for pictures, spread over the log
+    findings: list[Finding] = field(default_factory=list)
+
+    def of(self, kind: str) -> list[Column]:
+        return [column for column in self.columns if column.kind == kind]
+
+
+def examine(log: Log) -> Health:
+    """Read all of a log and say what is in it."""
+    rows, last, apart = 0, None, 0
+    tallies: dict[str, Tally] = {}
+    rewards, terminals, timeouts, kept = [], [], [], []
+    every = max(1, log.size // SAMPLE)
+    for steps in checked(log, finite=False):
+        parts = {"observation": steps.observations, "action": steps.actions, "reward": steps.rewards[:, None]}
+        for kind, part in parts.items():
+            tallies.setdefault(kind, Tally.of_width(part.shape[1])).add(part)
+        rewards.append(steps.rewards.astype(np.float32))
+        terminals.append(steps.terminals)
+        timeouts.append(steps.timeouts)
+        apart += disagreements(last, steps)
+        kept.append(steps.rows(slice(-rows % every, None, every)))
+        rows, last = rows + len(steps.rewards), steps.rows(slice(-1, None))
+    if not rows:
+        raise UserError(f"{log.name}: no transitions in it")
+    health = Health(log.name, rows)
+    health.columns = [column for kind, tally in tallies.items() for column in named(kind, tally, log, rows)]
+    health.rewards = np.concatenate(rewards)
+    sample = Steps(*(None if part[0] is None else np.concatenate(part) for part in zip(*kept, strict=True)))  # pyright: ignore
+    health.sample = sample
+    count_episodes(health, np.concatenate(terminals), np.concatenate(timeouts))
+    health.findings = [
+        *bad_numbers(health),
+        *ends_of_episodes(health, apart, sample.next_observations is not None),
+        *jumps(health, sample, every),
+        *columns_that_say_little(health),
+        *rewards_that_say_little(health),
+        *duplicates(sample, every),
+    ]
+    return health
+
+
+def disagreements(last: Steps | None, steps: Steps) -> int:
+    """How often the state after a step is not the one that the next step of the episode begins with."""
+    if steps.next_observations is None:
+        return 0
+    before, after = steps.next_observations[:-1], steps.observations[1:]
+    differs = (before != after).any(axis=1)
+    inside = int((differs & ~steps.ends[:-1]).sum())
+    if last is not None and last.next_observations is not None and not last.ends[0]:
+        inside += int((last.next_observations[0] != steps.observations[0]).any())
+    return inside
+
+
+def named(kind: str, tally: Tally, log: Log, rows: int) -> list[Column]:
+    names = {"observation": log.observation_names, "action": log.action_names, "reward": ("reward",)}[kind]
+    names = names if len(names) == len(tally.low) else tuple(map(str, range(len(tally.low))))
+    columns = names, tally.low, tally.mean, tally.high, tally.std, rows - tally.count
+    return [
+        Column(kind, name, float(low), float(mean), float(high), float(std), int(bad))
+        for name, low, mean, high, std, bad in zip(*columns, strict=True)
+    ]
+
+
+def count_episodes(health: Health, terminals: np.ndarray, timeouts: np.ndarray) -> None:
+    ends = np.flatnonzero(terminals | timeouts)
+    health.unfinished = not len(ends) or ends[-1] + 1 < len(terminals)
+    stops = np.append(ends, len(terminals) - 1) if health.unfinished else ends
+    starts = np.concatenate([[0], stops[:-1] + 1])
+    health.lengths = stops - starts + 1
+    health.returns = np.add.reduceat(np.nan_to_num(health.rewards), starts, dtype=np.float64)
+    health.terminals, health.timeouts = int(terminals.sum()), int((timeouts & ~terminals).sum())
+
+
+def bad_numbers(health: Health) -> list[Finding]:
+    found = []
+    for kind in ("observation", "action", "reward"):
+        bad = [column for column in health.of(kind) if column.not_finite]
+        if bad:
+            worst = max(bad, key=lambda column: column.not_finite)
+            found.append(
+                Finding(
+                    "error",
+                    f"{sum(column.not_finite for column in bad):,} NaN, Inf or too large numbers in {len(bad)} "
+                    f"{kind} column(s), most in {worst.name!r}",
+                    "training refuses them: fill them in, or leave such rows out",
+                )
+            )
+    return found
+
+
+def ends_of_episodes(health: Health, apart: int, has_next: bool) -> list[Finding]:
+    found, episodes, lengths = [], len(health.lengths), health.lengths
+    finished = lengths[:-1] if health.unfinished else lengths
+    if not health.terminals and not health.timeouts:
+        found.append(
+            Finding(
+                "warning",
+                "no terminals and no timeouts: all of it is one episode",
+                "returns, held-out episodes and the best episodes mean nothing; where episodes begin anew, a wrong "
+                "state follows: mark their ends (timeouts, or --episode-column of a table)",
+            )
+        )
+    elif not health.terminals:
+        found.append(
+            Finding(
+                "note",
+                "no terminals at all: every episode was cut off",
+                "right for processes that go on; if an episode can fail or succeed, mark that, or nobody learns it",
+            )
+        )
+    longest = int(lengths.max())
+    at_limit = int((finished == longest).sum())
+    if health.terminals and not health.timeouts and longest > 1 and at_limit > 1 and at_limit >= 0.2 * len(finished):
+        found.append(
+            Finding(
+                "warning",
+                f"{at_limit:,} of {len(finished):,} episodes have the length {longest:,}, and all are marked terminal",
+                "a time limit seems to be marked as an end: values would learn that nothing comes after it. Use "
+                f"--episode-limit {longest}",
+            )
+        )
+    single = int((lengths == 1).sum())
+    if single and episodes > 1:
+        level = "note" if single == episodes else "warning"
+        found.append(
+            Finding(
+                level,
+                f"{single:,} of {episodes:,} episodes have one step",
+                "fine for a bandit; otherwise ends are marked where there are none"
+                + ("" if has_next else " (and such steps are dropped, for their next state is unknown)"),
+            )
+        )
+    if apart:
+        found.append(
+            Finding(
+                "warning",
+                f"{apart:,} times the state after a step is not the one that the next step of the episode begins with",
+                "an episode probably ends there and is not marked: returns and n-step values cross the border",
+            )
+        )
+    return found
+
+
+def jumps(health: Health, sample: Steps, every: int) -> list[Finding]:
+    """Where there are no next states to compare, a leap in most columns at once is suspicious."""
+    if sample.next_observations is not None or every > 1 or len(sample.rewards) < 10:
+        return []
+    with np.errstate(invalid="ignore"):
+        change = np.abs(np.diff(sample.observations.astype(np.float64), axis=0))
+    usual = np.nanmedian(change, axis=0)
+    moving = usual > 0
+    if not moving.any():
+        return []
+    leap = (np.median(change[:, moving] / usual[moving], axis=1) > JUMP) & ~sample.ends[:-1]
+    if not leap.any():
+        return []
+    return [
+        Finding(
+            "warning",
+            f"{int(leap.sum()):,} times most observations leap in an episode, first after row {int(np.argmax(leap))}",
+            "maybe another episode begins there: without a mark, a wrong state is taken for the next one",
+        )
+    ]
+
+
+def columns_that_say_little(health: Health) -> list[Finding]:
+    found = []
+    for kind, effect in (
+        ("observation", "it tells the policy nothing: leave it out"),
+        ("action", "there is nothing to choose: leave it out, or training refuses it for want of a range"),
+    ):
+        constant = [column for column in health.of(kind) if column.high - column.low <= CONSTANT * abs(column.high)]
+        if constant:
+            names = ", ".join(repr(column.name) for column in constant[:5]) + (", …" if len(constant) > 5 else "")
+            level = "error" if kind == "action" else "note"
+            found.append(Finding(level, f"{len(constant)} constant {kind} column(s): {names}", effect))
+    for column in health.of("observation"):
+        far = max(abs(column.high - column.mean), abs(column.mean - column.low)) / (column.std or 1.0)
+        if far > 50:
+            found.append(
+                Finding(
+                    "warning",
+                    f"observation {column.name!r} reaches {far:.0f} standard deviations from its mean "
+                    f"({column.low:.4g} to {column.high:.4g})",
+                    "a sensor's error value? It would dominate the scaling: leave such rows out",
+                )
+            )
+    outside = [column for column in health.of("action") if max(abs(column.low), abs(column.high)) > 1.001]
+    if outside:
+        low, high = min(column.low for column in outside), max(column.high for column in outside)
+        found.append(
+            Finding(
+                "note",
+                f"actions are not in [-1, 1] (they span {low:.4g} to {high:.4g})",
+                "each is scaled to it and back; the range is the data's unless --action-low and --action-high say more",
+            )
+        )
+    return found
+
+
+def rewards_that_say_little(health: Health) -> list[Finding]:
+    reward = health.of("reward")[0]
+    if reward.high - reward.low <= CONSTANT * abs(reward.high):
+        return [
+            Finding(
+                "warning",
+                f"every reward is {reward.low:g}",
+                "nothing tells good actions from bad ones: --algo bc learns to imitate, others have nothing to learn",
+            )
+        ]
+    share = float((health.rewards != 0).mean())
+    if share < 0.01:
+        return [
+            Finding(
+                "note",
+                f"rewards are sparse: {share:.2%} of the steps have one",
+                "values have to travel far: --n-step, a larger --discount or IQL help",
+            )
+        ]
+    return []
+
+
+def duplicates(sample: Steps, every: int) -> list[Finding]:
+    """Steps with the very same observation and action."""
+    pairs = np.ascontiguousarray(np.concatenate([sample.observations, sample.actions], axis=1).astype(np.float32))
+    different = len(np.unique(pairs.view(np.dtype((np.void, pairs.dtype.itemsize * pairs.shape[1])))))
+    again = len(pairs) - different
+    if again <= 0.01 * len(pairs):
+        return []
+    where = f" (of {len(pairs):,} that were looked at)" if every > 1 else ""
+    return [
+        Finding(
+            "note" if again < 0.5 * len(pairs) else "warning",
+            f"{again:,} steps{where} have an observation and an action that another one has, too",
+            "they count as often as they are there; if files were put in twice, held-out episodes are no test",
+        )
+    ]
+
+
+def to_json(health: Health) -> dict[str, Any]:
+    ends = lambda numbers: [float(numbers.min()), float(np.median(numbers)), float(numbers.max())]  # noqa: E731
+    return {
+        "name": health.name,
+        "transitions": health.rows,
+        "episodes": len(health.lengths),
+        "terminals": health.terminals,
+        "timeouts": health.timeouts,
+        "lengths": ends(health.lengths),
+        "returns": ends(health.returns),
+        "columns": [column._asdict() for column in health.columns],
+        "findings": [finding._asdict() for finding in health.findings],
+    }

@@ -1,0 +1,110 @@
+"""A page of pictures of a log."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edp.data.d4rl import replacing
+from edp.data.health import Health
+from edp.data.log import Steps
+
+BLUE, ORANGE, GREY = "#2563a8", "#c2570c", "#6b7280"
+POINTS = 5000  # of the projection
+ACROSS = 4  # pictures in a row
+HISTOGRAMS = 12  # of actions, and of observations if they are no more
+OBSERVATIONS = 40  # bars
+
+
+def draw(health: Health, path: Path) -> None:
+    """Returns, lengths, rewards, actions, observations and a projection, on one page."""
+    from matplotlib.figure import Figure
+
+    sample = health.sample
+    assert sample is not None
+    finite = np.isfinite(sample.observations).all(axis=1) & np.isfinite(sample.actions).all(axis=1)
+    sample = sample.rows(finite)
+    actions, observed = health.of("action")[:HISTOGRAMS], health.of("observation")
+    few = len(observed) <= HISTOGRAMS
+    above = -(-len(observed) // ACROSS) if few else 1  # rows of pictures of observations
+    rows = 1 + above + -(-len(actions) // ACROSS)
+    figure = Figure(figsize=(12, 2.8 * rows + 0.5), layout="constrained")
+    grid = figure.add_gridspec(rows, ACROSS)
+    figure.suptitle(
+        f"{Path(health.name).name}: {health.rows:,} steps in {len(health.lengths):,} episodes "
+        f"({health.terminals:,} ended, {health.timeouts:,} cut off)",
+        fontsize=12,
+    )
+    histogram(figure.add_subplot(grid[0, 0]), health.returns, "return of an episode", "episodes")
+    histogram(figure.add_subplot(grid[0, 1]), health.lengths, "length of an episode", "episodes")
+    histogram(figure.add_subplot(grid[0, 2]), health.rewards[np.isfinite(health.rewards)], "reward of a step", "steps")
+    projection(figure.add_subplot(grid[0, 3]), sample, figure)
+    if not few:
+        bars(figure.add_subplot(grid[1, :]), sample, [column.name for column in observed])
+    for i, column in enumerate(observed if few else ()):
+        axes = figure.add_subplot(grid[1 + i // ACROSS, i % ACROSS])
+        histogram(axes, sample.observations[:, i], f"observation {column.name}", "steps")
+    for i, column in enumerate(actions):
+        axes = figure.add_subplot(grid[1 + above + i // ACROSS, i % ACROSS])
+        histogram(axes, sample.actions[:, i], f"action {column.name}", "steps", ORANGE)
+    with replacing(path) as part:
+        figure.savefig(part, dpi=110, format=path.suffix.lstrip("."))
+
+
+def histogram(axes: Any, values: np.ndarray, name: str, what: str, colour: str = BLUE) -> None:
+    axes.set_xlabel(name)
+    axes.set_ylabel(what)
+    if not len(values):
+        return
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        axes.text(0.5, 0.5, f"always {low:g}", transform=axes.transAxes, ha="center", va="center", color=GREY)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        return
+    axes.hist(values, bins=min(60, max(8, round(np.sqrt(len(values))))), color=colour)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def bars(axes: Any, sample: Steps, names: list[str]) -> None:
+    """The middle 50 and 90 % of each observation, in standard deviations around its mean."""
+    obs = sample.observations[:, :OBSERVATIONS].astype(np.float64)
+    if not len(obs):
+        return
+    std = obs.std(axis=0)
+    scaled = (obs - obs.mean(axis=0)) / np.where(std > 0, std, 1.0)
+    ends = np.quantile(scaled, [0, 0.05, 0.25, 0.5, 0.75, 0.95, 1], axis=0)
+    at = np.arange(obs.shape[1])
+    axes.vlines(at, ends[0], ends[6], color=GREY, linewidth=0.7)
+    axes.vlines(at, ends[1], ends[5], color=BLUE, linewidth=3)
+    axes.vlines(at, ends[2], ends[4], color=BLUE, linewidth=8)
+    axes.plot(at, ends[3], "_", color="white", markersize=8)
+    axes.set_xlim(-1, len(at))
+    shown = names[: len(at)]
+    axes.set_xticks(at, shown, rotation=90 if max(map(len, shown)) > 3 else 0, fontsize=8)
+    axes.set_ylim(max(-12, ends[0].min() - 0.5), min(12, ends[6].max() + 0.5))
+    rest = f" (the first {OBSERVATIONS} of {sample.observations.shape[1]})" * (len(at) < sample.observations.shape[1])
+    axes.set_ylabel("std from the mean")
+    axes.set_title(f"observations{rest}: all, the middle 90 %, the middle 50 %, the median", fontsize=9, color=GREY)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def projection(axes: Any, sample: Steps, figure: Any) -> None:
+    """Observations on the two directions in which they vary most, coloured by reward."""
+    axes.set_xlabel("first principal direction")
+    axes.set_ylabel("second")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    rows = np.linspace(0, len(sample.rewards) - 1, min(POINTS, len(sample.rewards))).astype(int)
+    obs = sample.observations[rows].astype(np.float64)
+    std = obs.std(axis=0)
+    if len(obs) < 3 or (std > 0).sum() < 2:
+        axes.text(0.5, 0.5, "fewer than two columns vary", transform=axes.transAxes, ha="center", color=GREY)
+        return
+    scaled = ((obs - obs.mean(axis=0)) / np.where(std > 0, std, 1.0))[:, std > 0]
+    _, _, directions = np.linalg.svd(scaled, full_matrices=False)
+    points = scaled @ directions[:2].T
+    reward = sample.rewards[rows]
+    low, high = np.quantile(reward, [0.02, 0.98])
+    shown = axes.scatter(*points.T, c=reward, s=3, cmap="viridis", vmin=low, vmax=high, rasterized=True)
+    figure.colorbar(shown, ax=axes, label="reward")

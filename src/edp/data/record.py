@@ -1,0 +1,119 @@
+"""Steps of any Gymnasium environment, recorded while something acts in it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from edp.data.log import Log, Steps
+from edp.envs.make import action_range, make_env
+from edp.errors import UserError, first_line
+
+Policy = Callable[[np.ndarray], Any]
+
+
+class Recorder(gymnasium.Wrapper):
+    """Keeps every step that is made in an environment, by whomever; ``log()`` gives them.
+
+    Observations and actions of many parts are kept as rows of numbers, in the order of ``gymnasium.spaces.flatten``.
+    """
+
+    def __init__(self, env: gymnasium.Env):
+        if not isinstance(env.action_space, spaces.Box):
+            raise UserError(f"{env}: its actions are {type(env.action_space).__name__}, and only numbers can be kept")
+        super().__init__(env)
+        self.steps: list[tuple] = []
+        self.before: np.ndarray | None = None
+
+    def reset(self, **options: Any) -> Any:
+        if self.steps and not (self.steps[-1][3] or self.steps[-1][4]):
+            self.steps[-1] = (*self.steps[-1][:4], True, self.steps[-1][5])  # it was left
+        obs, info = self.env.reset(**options)
+        self.before = self.flat(obs)
+        return obs, info
+
+    def step(self, action: Any) -> Any:
+        obs, reward, terminal, timeout, info = self.env.step(action)
+        after = self.flat(obs)
+        taken = np.asarray(action, np.float32).ravel()
+        self.steps.append((self.before, taken, float(reward), bool(terminal), bool(timeout), after))
+        self.before = after
+        return obs, reward, terminal, timeout, info
+
+    def flat(self, obs: Any) -> np.ndarray:
+        return np.asarray(spaces.flatten(self.env.observation_space, obs), np.float32)
+
+    def log(self) -> Log:
+        if not self.steps:
+            raise UserError("nothing has been recorded: reset the environment and step through it first")
+        obs, actions, rewards, terminals, timeouts, after = zip(*self.steps, strict=True)
+        timeouts = np.array(timeouts) & ~np.array(terminals)
+        timeouts[-1] |= not terminals[-1]  # nothing comes after it
+        columns = np.array(obs), np.array(actions), np.array(rewards), np.array(terminals), timeouts, np.array(after)
+        steps, name = Steps(*columns), self.spec.id if self.spec else type(self.unwrapped).__name__
+        low, high = action_range(self.env)
+        return Log(
+            name, lambda: iter([steps]), len(self.steps), env=self.spec.id if self.spec else "", low=low, high=high
+        )
+
+
+def record(
+    env: gymnasium.Env | str,
+    policy: Policy | None = None,
+    *,
+    episodes: int = 10,
+    seed: int = 0,
+    on_progress: Callable[[int], None] = lambda done: None,
+) -> Log:
+    """Whole episodes of a policy, any callable from observation to action; without one, of random actions.
+
+    Episode ``i`` starts from ``seed + i``. A policy with a method ``reset`` is told where an episode begins.
+    """
+    recorder = Recorder(make_env(env) if isinstance(env, str) else env)
+    recorder.action_space.seed(seed)
+    act = policy or (lambda obs: recorder.action_space.sample())
+    begin = getattr(policy, "reset", None)
+    for number in range(episodes):
+        obs, _ = recorder.reset(seed=seed + number)
+        if callable(begin):
+            begin()
+        over = False
+        while not over:
+            action = checked_action(act(obs), recorder.action_space, obs)
+            obs, _, terminal, timeout, _ = recorder.step(action)
+            over = terminal or timeout
+        on_progress(number + 1)
+    return recorder.log()
+
+
+def checked_action(action: Any, space: Any, obs: Any) -> np.ndarray:
+    try:
+        found = np.asarray(action, space.dtype)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"the policy gave no numbers ({first_line(error)})") from None
+    if found.size != int(np.prod(space.shape)) or not np.isfinite(found).all():
+        raise UserError(f"the policy gave {action!r} for {obs!r}, and an action is {space.shape} finite numbers")
+    return found.reshape(space.shape)
+
+
+def load_callable(name: str) -> Policy:
+    """``module:function``, as the user names it; a class, or a function without arguments, makes the policy."""
+    import importlib
+    import sys
+    from pathlib import Path
+
+    module, _, attribute = name.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except Exception as error:  # it is the user's code
+        raise UserError(f"--policy {name}: {type(error).__name__}: {first_line(error)}") from None
+    finally:
+        sys.path.remove(str(Path.cwd()))
+    if not callable(found):
+        raise UserError(f"--policy {name}: not something that can be called with an observation")
+    return found() if isinstance(found, type) else found
