@@ -9,7 +9,7 @@ from edp.data.log import LARGEST, Log, Steps, checked
 from edp.errors import UserError
 
 SAMPLE = 200_000  # rows that are kept for distributions and duplicates
-JUMP = 30.0  # times the usual change from step to step, in most of the columns: another episode, probably
+JUMP = 15.0  # times the usual change of a column, and more than its std: in most of them, another episode begins
 CONSTANT = 1e-9
 
 
@@ -231,7 +231,8 @@ def jumps(health: Health, sample: Steps, every: int) -> list[Finding]:
     moving = usual > 0
     if not moving.any():
         return []
-    leap = (np.median(change[:, moving] / usual[moving], axis=1) > JUMP) & ~sample.ends[:-1]
+    far = np.maximum(JUMP * usual, np.nanstd(sample.observations, axis=0))[moving]
+    leap = ((change[:, moving] > far).mean(axis=1) > 0.5) & ~sample.ends[:-1]
     if not leap.any():
         return []
     return [

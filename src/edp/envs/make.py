@@ -1,5 +1,6 @@
 """Any Gymnasium environment as one that sees and does rows of numbers."""
 
+from contextlib import suppress
 from typing import Any
 
 import gymnasium
@@ -8,6 +9,7 @@ from gymnasium import spaces
 from gymnasium.wrappers import FlattenObservation, TransformAction
 
 import edp.envs  # noqa: F401  (registers ours)
+from edp.envs import robotics
 from edp.errors import UserError, first_line
 
 
@@ -34,15 +36,11 @@ def is_registered(env_id: str) -> bool:
     """Whether an environment can be made without importing what its name says."""
     if ":" in env_id:
         return False
-    for attempt in range(2):
-        try:
+    for registers in (lambda: None, robotics.load):
+        registers()
+        with suppress(gymnasium.error.Error, ImportError):
             gymnasium.spec(env_id)
             return True
-        except (gymnasium.error.Error, ImportError):
-            if attempt == 0:
-                import gymnasium_robotics
-
-                gymnasium.register_envs(gymnasium_robotics)
     return False
 
 

@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 
-def load(name: str) -> Any:
-    """Its module ``envs.NAME``."""
+def load(name: str = "") -> Any:
+    """Its module ``envs.NAME``, or itself, which registers its environments."""
     with contextlib.redirect_stderr(io.StringIO()):
-        return importlib.import_module(f"gymnasium_robotics.envs.{name}")
+        return importlib.import_module("gymnasium_robotics" + f".envs.{name}" * bool(name))

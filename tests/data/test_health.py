@@ -1,0 +1,144 @@
+import json
+
+import numpy as np
+import pytest
+
+from edp.cli import main
+from edp.data import health
+from edp.data.arrays import from_arrays
+
+
+def make(n=200, length=20, **changes):
+    """Smooth episodes in which nothing is wrong."""
+    rng, step = np.random.default_rng(0), np.arange(n) % length
+    wave = lambda step: np.stack([np.sin(step / 7), np.cos(step / 7)], axis=1)  # noqa: E731
+    obs = wave(step) + 0.01 * rng.standard_normal((n, 2))
+    following = np.where((step == length - 1)[:, None], wave(step + 1), np.roll(obs, -1, axis=0))
+    content = {
+        "observations": obs,
+        "actions": rng.uniform(-1, 1, (n, 1)),
+        "rewards": rng.standard_normal(n),
+        "terminals": np.zeros(n, bool),
+        "timeouts": step == length - 1,
+        "next_observations": following,
+    }
+    return {key: value for key, value in (content | changes).items() if value is not None}
+
+
+def found(**content):
+    return [(finding.level, finding.what) for finding in health.examine(from_arrays(**make(**content))).findings]
+
+
+def ends(n, length):
+    return np.arange(n) % length == length - 1
+
+
+def ramps(n=200, length=20):
+    return np.outer(np.arange(n) % length, [1.0, -2.0]) + 0.1 * np.random.default_rng(0).standard_normal((n, 2))
+
+
+def terminal_in_the_middle(n=200):
+    return np.arange(n) == 9
+
+
+def test_good_data_passes():
+    assert found(terminals=terminal_in_the_middle()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "level", "what"),
+    [
+        ({}, "note", "no terminals at all"),
+        ({"timeouts": np.zeros(200, bool)}, "warning", "no terminals and no timeouts"),
+        (
+            {"terminals": ends(200, 20), "timeouts": np.zeros(200, bool)},
+            "warning",
+            "10 of 10 episodes have the length 20, and all are marked terminal",
+        ),
+        ({"timeouts": np.ones(200, bool)}, "note", "200 of 200 episodes have one step"),
+        ({"timeouts": ends(200, 20) | (np.arange(200) == 0)}, "warning", "1 of 11 episodes have one step"),
+        ({"timeouts": ends(200, 40)}, "warning", "the state after a step is not the one"),
+        (
+            {"timeouts": ends(200, 40), "observations": ramps(), "next_observations": None},
+            "warning",
+            "5 times most observations leap in an episode, first after row 19",
+        ),
+        ({"rewards": np.ones(200)}, "warning", "every reward is 1"),
+        ({"rewards": np.arange(200) == 7.0}, "note", "rewards are sparse: 0.50%"),
+        ({"actions": np.full((200, 1), 0.5)}, "error", "1 constant action column(s): '0'"),
+        ({"actions": np.linspace(0, 100, 200)[:, None]}, "note", "actions are not in [-1, 1] (they span 0 to 100)"),
+        ({"observations": np.full((200, 2), np.nan)}, "error", "400 NaN, Inf or too large numbers in 2 observation"),
+        (
+            {"rewards": np.where(np.arange(200) == 3, np.inf, 0.5)},
+            "error",
+            "1 NaN, Inf or too large numbers in 1 reward",
+        ),
+    ],
+)
+def test_what_is_wrong_is_found(content, level, what):
+    if "next_observations" not in content and "observations" in content:
+        content["next_observations"] = content["observations"]
+    matching = [text for severity, text in found(**content) if severity == level and what in text]
+    assert matching, found(**content)
+
+
+def test_a_jump_that_is_no_end_is_counted_across_pieces(monkeypatch):
+    whole = health.examine(from_arrays(**make(timeouts=ends(200, 40)))).findings
+    monkeypatch.setattr("edp.data.arrays.PIECE", 20)  # so that every one of them is at the border of two pieces
+    monkeypatch.setattr("edp.data.log.PIECE", 20)
+    assert health.examine(from_arrays(**make(timeouts=ends(200, 40)))).findings == whole
+
+
+def test_an_error_value_of_a_sensor_is_seen():
+    content = make(n=5000, length=50)
+    content["observations"][123, 1] = -9999.0
+    assert any("'1' reaches" in what for _, what in found(**content))
+
+
+def test_files_put_in_twice_are_seen():
+    content = {key: np.concatenate([column, column]) for key, column in make().items()}
+    assert any(what.startswith("200 steps have") for _, what in found(**content))
+
+
+def test_numbers_of_columns_and_episodes(rng):
+    obs = rng.normal([5.0, -3.0], [1.0, 2.0], (200, 2))
+    seen = health.examine(from_arrays(**make(observations=obs, next_observations=obs)))
+    assert [column.mean for column in seen.of("observation")] == pytest.approx(obs.mean(axis=0))
+    assert [column.std for column in seen.of("observation")] == pytest.approx(obs.std(axis=0))
+    assert [column.low for column in seen.of("observation")] == pytest.approx(obs.min(axis=0))
+    assert (seen.rows, len(seen.lengths), seen.terminals, seen.timeouts) == (200, 10, 0, 10)
+    np.testing.assert_allclose(seen.returns, seen.rewards.reshape(10, 20).sum(axis=1), rtol=1e-5)
+
+
+def test_the_command_prints_draws_and_tells_by_its_exit_code(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    np.savez("good.npz", **make(terminals=terminal_in_the_middle()))
+    assert main(["data", "check", "good.npz"]) == 0
+    said = capsys.readouterr().out
+    assert "200 steps: 2 observations, 1 actions" in said
+    assert "nothing looks wrong" in said
+    assert (tmp_path / "good-check.png").read_bytes().startswith(b"\x89PNG")
+    np.savez("bad.npz", **make(rewards=np.zeros(200)))
+    assert main(["data", "check", "bad.npz", "--json", "--out", "page.svg"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["transitions"] == 200
+    assert "every reward is 0" in [finding["what"] for finding in told["findings"]]
+    assert "<svg" in (tmp_path / "page.svg").read_text()
+
+
+def test_many_columns_and_few_rows_can_be_drawn(tmp_path, monkeypatch, rng):
+    monkeypatch.chdir(tmp_path)
+    for rows, observed, acted in ((2, 1, 1), (3, 60, 20), (1, 3, 1)):
+        np.savez(
+            "a.npz",
+            observations=rng.normal(size=(rows, observed)),
+            actions=rng.normal(size=(rows, acted)),
+            rewards=np.zeros(rows),
+            terminals=np.ones(rows, bool),
+        )
+        assert main(["data", "check", "a.npz"]) in (0, 1)
+
+
+def test_the_picture_is_refused_before_the_data_is_read(fails, tmp_path):
+    np.savez(tmp_path / "a.npz", **make())
+    assert "pictures are .png, .svg, .pdf" in fails("data", "check", tmp_path / "a.npz", "--out", "a.txt")

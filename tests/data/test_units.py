@@ -1,0 +1,113 @@
+import json
+
+import numpy as np
+import pytest
+
+from edp.data import units
+from edp.data.arrays import from_arrays
+from edp.data.log import read
+from edp.errors import UserError
+
+LOW, HIGH = (18.0, 0.0), (75.0, 100.0)
+
+
+@pytest.fixture
+def dataset(rng):
+    n = 50
+    obs = rng.normal([20.0, -5.0, 7.0], [3.0, 40.0, 0.0], (n, 3)).astype(np.float32)
+    action = rng.uniform(LOW, HIGH, (n, 2)).astype(np.float32)
+    action[0], action[1] = LOW, HIGH
+    ends = np.arange(n) % 10 == 9
+    return read(from_arrays(obs, action, rng.normal(size=n), np.zeros(n, bool), ends, obs + 1))
+
+
+def test_actions_become_numbers_in_the_unit_range_and_come_back(dataset):
+    raw = dataset.action.copy()
+    found = units.of(dataset, "none", (), (), "data")
+    scaled = found.apply(dataset, "data")
+    assert np.abs(scaled.action).max() == pytest.approx(units.ACTION_LIMIT)
+    np.testing.assert_allclose(found.act(scaled.action), raw, atol=0.06)  # the ends are cut off at 0.999
+    assert found.low == LOW
+    assert found.high == HIGH
+
+
+def test_no_rounding_carries_an_action_past_its_range():
+    odd = units.Units((0.0,), (1.0,), (0.1, -3.3), (0.7, 1e6))
+    extreme = odd.act(np.array([[-1.0, -1.0], [1.0, 1.0]], np.float32))
+    assert (extreme >= np.array(odd.low, np.float32)).all()
+    assert (extreme <= np.array(odd.high, np.float32)).all()
+
+
+def test_a_range_that_is_given_wins_and_one_number_serves_all(dataset):
+    found = units.of(dataset, "none", (-10.0,), (80.0, 120.0), "data")
+    assert found.low == (-10.0, -10.0)
+    assert found.high == (80.0, 120.0)
+
+
+@pytest.mark.parametrize(
+    ("how", "low", "high"), [("standard", -4.0, 4.0), ("min-max", -1.0, 1.0), ("none", -200.0, 200.0)]
+)
+def test_observations_are_normalised_and_constant_columns_survive(dataset, how, low, high):
+    found = units.of(dataset, how, (), (), "data")
+    scaled = found.observe(dataset.obs)
+    assert low - 1e-5 <= scaled.min()
+    assert scaled.max() <= high + 1e-5
+    if how == "standard":
+        np.testing.assert_allclose(scaled[:, :2].mean(axis=0), 0, atol=1e-5)
+        np.testing.assert_allclose(scaled[:, :2].std(axis=0), 1, atol=1e-5)
+    if how != "none":
+        assert (scaled[:, 2] == 0).all()
+
+
+def test_moments_in_pieces_are_those_of_the_whole(monkeypatch, rng):
+    monkeypatch.setattr(units, "PIECE", 7)
+    array = rng.normal([1e6, 0.0], [1.0, 100.0], (100, 2))
+    mean, std = units.moments(array)
+    np.testing.assert_allclose(mean, array.mean(axis=0))
+    np.testing.assert_allclose(std, array.std(axis=0))
+    np.testing.assert_array_equal(units.extremes(array), (array.min(axis=0), array.max(axis=0)))
+
+
+def test_plain_units_change_nothing_but_the_outermost_actions(rng):
+    obs, action = rng.normal(size=(20, 3)).astype(np.float32), rng.uniform(-1, 1, (20, 2)).astype(np.float32)
+    data = read(from_arrays(obs, action, np.zeros(20), np.zeros(20, bool), next_observations=obs))
+    scaled = units.plain(3, 2).apply(data, "data")
+    np.testing.assert_array_equal(scaled.obs, obs)
+    np.testing.assert_array_equal(scaled.action, np.clip(action, -0.999, 0.999))
+
+
+def test_units_are_kept_as_json_without_loss(dataset):
+    found = units.of(dataset, "standard", (), (), "data")
+    assert units.Units.from_json(json.loads(json.dumps(found.to_json()))) == found
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "message"),
+    [
+        (
+            (20.0, 0.0),
+            (),
+            "data: an action outside of its range, first in row 0: 18 in column 0 is not within 20 to 75",
+        ),
+        ((1.0, 2.0, 3.0), (), "--action-low has 3 numbers, and data has 2"),
+        ((), (18.0,), "the range of action 0 is empty .18 to 18."),
+    ],
+)
+def test_ranges_that_do_not_fit(dataset, low, high, message):
+    with pytest.raises(UserError, match=message):
+        units.of(dataset, "none", low, high, "data").apply(dataset, "data")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"obs_shift": [0], "obs_scale": [0], "low": [0], "high": [1]},
+        {"obs_shift": [0], "obs_scale": [1], "low": [1], "high": [1]},
+        {"obs_shift": [0, 1], "obs_scale": [1], "low": [0], "high": [1]},
+        {"obs_shift": [float("inf")], "obs_scale": [1], "low": [0], "high": [1]},
+        {"obs_shift": [], "obs_scale": [], "low": [0], "high": [1]},
+    ],
+)
+def test_units_that_make_no_sense_are_refused(content):
+    with pytest.raises(UserError, match="units must"):
+        units.Units.from_json(content)

@@ -1,0 +1,304 @@
+"""Data of one's own, from the file to the policy in use."""
+
+import json
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import edp
+from edp.cli import main
+from edp.data import sources
+from edp.data.log import read
+from edp.errors import UserError
+from edp.run import Run
+
+SMALL = [
+    *("--steps", "40", "--epoch-steps", "20", "--eval-every", "20", "--batch-size", "32", "--episodes", "2"),
+    *("--hidden", "16,16", "--critic-hidden", "16,16", "--calls", "3", "--eas", "2", "--policy-target-after", "0"),
+]
+OPTIONS = {
+    **{"steps": 40, "epoch_steps": 20, "eval_every": 20, "batch_size": 32, "hidden": (16, 16), "episodes": 2},
+    **{"critic_hidden": (16, 16), "calls": 3, "eas": 2, "policy_target_after": 0},
+}
+COLUMNS = {
+    "observation_columns": ("room_c", "outside_c"),
+    "action_columns": ("flow_c", "valve_percent"),
+    "reward_column": "comfort",
+    "episode_column": "day",
+}
+LOW, HIGH = np.array([18.0, 0.0]), np.array([75.0, 100.0])
+
+
+def write_csv(path: Path, days: int = 12, hours: int = 10) -> Path:
+    rng = np.random.default_rng(0)
+    lines = ["day,room_c,outside_c,flow_c,valve_percent,comfort,operator"]
+    for day in range(days):
+        room = rng.uniform(15, 22)
+        for hour in range(hours):
+            outside, flow, valve = 5 + 3 * np.sin(hour), rng.uniform(20, 70), rng.uniform(5, 95)
+            lines.append(f"mon{day},{room:.3f},{outside:.3f},{flow:.3f},{valve:.3f},{-abs(room - 21):.3f},ann")
+            room += 0.01 * (flow - room) * valve / 100
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def flags(columns):
+    return [word for name, value in columns.items() for word in ("--" + name.replace("_", "-"), as_text(value))]
+
+
+def as_text(value):
+    return ",".join(value) if isinstance(value, tuple) else value
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A policy of a CSV in physical units, trained without an environment."""
+    folder = tmp_path_factory.mktemp("own")
+    file = write_csv(folder / "heating.csv")
+    mapping = folder / "columns.toml"
+    mapping.write_text(
+        'observation_columns = ["room_c", "outside_c"]\naction_columns = ["flow_c", "valve_percent"]\n'
+        'reward_column = "comfort"\nepisode_column = "day"\naction_low = [18, 0]\naction_high = [75, 100]\n'
+    )
+    out = folder / "run"
+    assert main(["train", str(file), "--columns", str(mapping), "--out", str(out), "--seeds", "2", *SMALL]) == 0
+    return file, out
+
+
+def test_the_policy_acts_in_the_units_of_the_data(trained):
+    file, out = trained
+    data = read(sources.open_log(str(file), COLUMNS))
+    policy = edp.load_policy(out)
+    actions = policy.act(data.obs)
+    assert actions.shape == (len(data.obs), 2)
+    assert (actions >= LOW).all()
+    assert (actions <= HIGH).all()
+    assert actions[:, 1].max() > 1.5  # not the numbers between -1 and 1 of the network
+    assert policy.act(data.obs[0]).shape == (2,)
+    assert policy.units.low == tuple(LOW)
+
+
+def test_training_and_acting_use_the_same_normalisation(trained):
+    file, out = trained
+    data, policy = read(sources.open_log(str(file), COLUMNS)), edp.load_policy(out)
+    seen = policy.units.observe(data.obs)
+    np.testing.assert_allclose(seen.mean(axis=0), 0, atol=1e-5)
+    np.testing.assert_allclose(seen.std(axis=0), 1, atol=1e-5)
+
+
+def test_without_an_environment_held_out_episodes_tell_how_it_goes(trained, capsys):
+    _, out = trained
+    first, last = Run.open(out).validations()
+    assert (first["step"], last["step"]) == (20, 40)
+    assert set(last["metrics"]) >= {"bc_loss", "critic_loss"}
+    assert last["metrics"]["bc_loss"][0] < first["metrics"]["bc_loss"][0] * 1.05
+    data, policies = last["actions"]["data"], last["actions"]["policy"]
+    assert LOW[0] <= data["low"][0] <= data["q05"][0] <= data["mean"][0] <= data["high"][0] <= HIGH[0]
+    assert len(policies) == 2
+    assert not Run.open(out).evaluations()
+    assert main(["runs", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "finished"
+
+
+def test_it_resumes_as_if_it_had_never_stopped(trained, tmp_path):
+    file, out = trained
+    again = tmp_path / "again"
+    words = ["train", str(file), *flags(COLUMNS), "--action-low", "18,0", "--action-high", "75,100"]
+    assert main([*words, "--out", str(again), "--seeds", "2", *SMALL, "--steps", "20"]) == 0
+    assert main(["train", "--resume", str(again), "--steps", "40"]) == 0
+    for name in ("metrics.jsonl", "validations.jsonl"):
+        assert (again / name).read_bytes() == (out / name).read_bytes()
+
+
+def test_a_run_without_an_environment_says_so(trained, fails):
+    _, out = trained
+    assert "has no environment to evaluate in: give one with --env" in fails("eval", out)
+    assert "no evaluated checkpoint in it yet" in fails("eval", out, "--checkpoint", "best")
+
+
+def test_it_can_be_valued_offline(trained, capsys):
+    _, out = trained
+    words = ["--fqe-steps", "10", "--fqe-rows", "100", "--eas", "1"]
+    assert main(["eval", str(out), "--offline", *words]) == 0
+    assert "value by FQE" in capsys.readouterr().out
+
+
+def test_data_that_moved_or_changed_is_not_taken_for_the_run_s(trained, tmp_path, fails):
+    file, out = trained
+    other = write_csv(tmp_path / "other.csv", days=11)
+    assert "not the data that" in fails("train", "--resume", out, "--steps", "60", "--data", other)
+    parquet = tmp_path / "same.parquet"
+    assert main(["data", "convert", str(file), str(parquet), *flags(COLUMNS)]) == 0
+    assert "--action-columns" in fails("train", parquet, "--action-columns", "none")
+
+
+def test_an_environment_of_one_s_own_needs_the_user_s_word(trained, fails, tmp_path):
+    """A run directory names its environment; the code behind a name is not imported for that."""
+    _, out = trained
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    config = json.loads((out / "config.json").read_text())
+    config["own_task"]["env"] = "antigravity_of_somebody:Env-v0"
+    (copy / "config.json").write_text(json.dumps(config))
+    (out / "checkpoints").rename(copy / "checkpoints")
+    try:
+        assert "was trained with --env antigravity_of_somebody:Env-v0" in fails("eval", copy)
+        assert "No module named 'antigravity_of_somebody'" in fails(
+            "eval", copy, "--env", "antigravity_of_somebody:Env-v0"
+        )
+    finally:
+        (copy / "checkpoints").rename(out / "checkpoints")
+
+
+class Room(gymnasium.Env):
+    """Observations of several parts, and actions in units of their own."""
+
+    def __init__(self):
+        box = gymnasium.spaces.Box
+        self.observation_space = gymnasium.spaces.Dict({"room": box(0, 40, (1,)), "goal": box(0, 40, (2,))})
+        self.action_space = box(np.float32(LOW), np.float32(HIGH))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.room, self.step_number = self.np_random.uniform(15, 22), 0
+        return self.seen, {}
+
+    @property
+    def seen(self):
+        return {"room": np.float32([self.room]), "goal": np.float32([21.0, 20.0])}
+
+    def step(self, action):
+        assert self.action_space.contains(np.asarray(action, np.float32)), action
+        self.room += 0.01 * (action[0] - self.room) * action[1] / 100
+        self.step_number += 1
+        return self.seen, -abs(self.room - 21.0), False, False, {}
+
+
+gymnasium.register("Room-v0", f"{__name__}:Room", max_episode_steps=15)
+
+
+@pytest.fixture
+def minari_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+
+
+def test_a_minari_set_trains_and_is_evaluated_with_its_reference_scores(minari_folder, tmp_path, capsys):
+    """Collected with Minari's own collector."""
+    import minari
+
+    env = minari.DataCollector(gymnasium.make("Room-v0"))
+    returns = []
+    for seed in range(4):
+        env.reset(seed=seed)
+        over, total = False, 0.0
+        while not over:
+            _, reward, terminal, timeout, _ = env.step(env.action_space.sample())
+            over, total = terminal or timeout, total + reward
+        returns.append(total)
+    env.create_dataset("mine/room-v0", ref_min_score=-60.0, ref_max_score=0.0)
+    out = tmp_path / "run"
+    assert main(["train", "minari:mine/room-v0", "--out", str(out), *SMALL]) == 0
+    said = capsys.readouterr().out
+    assert "normalised score" in said
+    row = Run.open(out).training_evaluations()[-1]
+    np.testing.assert_allclose(np.array(row["scores"]), 100 * (np.array(row["returns"]) + 60) / 60)
+    assert row["lengths"] == [[15, 15]]
+    assert f"{100 * (np.mean(returns) + 60) / 60:.1f}" in said
+    policy = edp.load_policy(out)
+    assert policy.dims == (3, 2)  # goal before room: in the order of their names
+    assert policy.units.low == tuple(LOW)
+    assert main(["eval", str(out), "--episodes", "1"]) == 0
+
+
+def test_recording_a_callable_and_training_on_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("operator_of_mine.py").write_text("def act(obs):\n    return [40.0, 10 * obs[2] % 100]\n")
+    words = ["data", "record", "a.npz", "--env", "Room-v0", "--policy", "operator_of_mine:act", "--episodes", "3"]
+    assert main(words) == 0
+    assert "a.npz: 45 steps" in capsys.readouterr().out
+    data = read(sources.open_log("a.npz"))
+    np.testing.assert_allclose(data.action[:, 0], 40.0)
+    np.testing.assert_allclose(data.action[:, 1], 10 * data.obs[:, 2] % 100, rtol=1e-5)
+    assert (data.not_done == 1).all()
+    assert len(data.returns) == 3
+
+
+def test_recording_is_the_same_for_the_same_seed():
+    first, second, other = (read(edp.record("Room-v0", episodes=2, seed=seed)) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first.action, second.action)
+    np.testing.assert_array_equal(first.obs, second.obs)
+    assert (first.action != other.action).any()
+
+
+def test_the_recorder_keeps_what_others_do():
+    recorder = edp.Recorder(gymnasium.make("Room-v0"))
+    with pytest.raises(UserError, match="nothing has been recorded"):
+        recorder.log()
+    recorder.reset(seed=0)
+    for _ in range(4):
+        recorder.step(np.float32([30.0, 50.0]))
+    recorder.reset(seed=1)  # an episode that is left is cut off
+    recorder.step(np.float32([30.0, 50.0]))
+    data = read(recorder.log())
+    np.testing.assert_array_equal(data.episode, [0, 0, 0, 0, 1])
+    np.testing.assert_array_equal(data.next_obs[0], data.obs[1])
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("nowhere:act", "--policy nowhere:act: ModuleNotFoundError"),
+        ("math:pi", "--policy math:pi: not something that can be called"),
+        ("math:none", "--policy math:none: AttributeError"),
+        ("math", "--policy math: neither a run directory nor module:function"),
+        ("builtins:len", "the policy gave 3 for"),
+    ],
+)
+def test_policies_that_are_none(policy, message, fails, tmp_path):
+    assert message in fails("data", "record", tmp_path / "a.npz", "--env", "Room-v0", "--policy", policy)
+    assert not (tmp_path / "a.npz").exists()
+
+
+def test_from_python_arrays_to_a_policy(tmp_path):
+    rng = np.random.default_rng(0)
+    episodes = [
+        {
+            "observations": rng.normal(size=(9, 3)),
+            "actions": rng.uniform(LOW, HIGH, (8, 2)),
+            "rewards": rng.normal(size=8),
+            "terminated": bool(number % 2),
+        }
+        for number in range(6)
+    ]
+    log, events = edp.from_episodes(episodes), []
+    policy = edp.fit(log, tmp_path / "run", algo="iql", on_event=events.append, n_step=3, **OPTIONS)
+    assert policy.act(rng.normal(size=(5, 3))).shape == (5, 2)
+    assert {type(event).__name__ for event in events} == {"Compiled", "Epoch", "Validation"}
+    place = edp.write(log, tmp_path / "mine.npz")
+    assert main(["train", "--resume", str(tmp_path / "run"), "--steps", "60", "--data", place]) == 0
+
+
+def test_data_and_options_that_do_not_go_together(tmp_path, fails):
+    file = write_csv(tmp_path / "a.csv")
+    assert "which columns are the observations? Say it with --observation-columns" in fails("train", file)
+    assert "did you mean 'room_c'?" in fails("train", file, *flags(COLUMNS | {"observation_columns": ("room",)}))
+    assert "is data itself" in fails("train", file, "--data", file, *flags(COLUMNS))
+    assert "--env is for data of your own" in fails("train", "hopper-medium-v2", "--env", "Room-v0")
+    assert "the data has 2 observations and 2 actions, but Room-v0 has 3 and 2" in fails(
+        "train", file, "--env", "Room-v0", *flags(COLUMNS)
+    )
+    assert "its actions are Discrete" in fails("train", file, "--env", "CartPole-v1", *flags(COLUMNS))
+    assert "unknown task 'hoper-medium-v2'" in fails("train", "hoper-medium-v2")
+    assert "no such file" in fails("train", tmp_path / "none.csv")
+    assert "--n-step would change nothing" in fails("train", file, *flags(COLUMNS), "--algo", "bc", "--n-step", "3")
+    assert "--observation-columns is for tables" in fails("train", "a.npz", "--observation-columns", "x")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_rewards_that_say_nothing_are_noted(tmp_path, capsys):
+    file = write_csv(tmp_path / "a.csv")
+    words = flags({name: value for name, value in COLUMNS.items() if name != "reward_column"})
+    assert main(["train", str(file), *words, "--out", str(tmp_path / "run"), *SMALL, "--quiet"]) == 0
+    assert "every reward is 0: nothing tells good actions from bad ones" in capsys.readouterr().err
