@@ -83,3 +83,84 @@ def test_constant_rewards_have_no_range(dataset):
 def test_unknown_rewards_are_refused(dataset):
     with pytest.raises(UserError, match="did you mean 'min-max'"):
         episodes.with_rewards(dataset, "minmax")
+
+
+def slow_n_step(data, count, discount):
+    """One row at a time: (reward, the row whose next state is asked for, discount of its value after the first)."""
+    found = []
+    for row in range(len(data.obs)):
+        total, factor, last = 0.0, 1.0, row
+        for step in range(count):
+            if row + step >= len(data.obs) or data.episode[row + step] != data.episode[row]:
+                break
+            total, last = total + factor * data.reward[row + step], row + step
+            factor *= discount
+        found.append((total, data.next_obs[last, 0], data.not_done[last] * factor / discount))
+    return np.array(found).T
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 10])
+@pytest.mark.parametrize("piece", [2, 65_536])
+def test_n_step_returns_go_as_far_as_the_episode(dataset, count, piece, monkeypatch):
+    monkeypatch.setattr(episodes, "PIECE", piece)
+    made = episodes.n_step(dataset, count, 0.5)
+    reward, next_obs, not_done = slow_n_step(dataset, count, 0.5)
+    np.testing.assert_allclose(made.reward, reward)
+    np.testing.assert_allclose(made.next_obs[:, 0], next_obs)
+    np.testing.assert_allclose(made.not_done, not_done)
+    np.testing.assert_array_equal(made.obs, dataset.obs)
+
+
+def test_n_step_targets_agree_with_one_step_targets_of_the_true_values(dataset):
+    """With V(s) the true discounted return to the end, any n gives the same target."""
+    truth = {float(obs): 2.0 * obs for obs in range(8)}
+    reward = np.array(  # such that r + 0.5 not_done V(s') = V(s)
+        [
+            truth[float(obs)] - 0.5 * alive * truth[float(after)]
+            for obs, after, alive in zip(dataset.obs[:, 0], dataset.next_obs[:, 0], dataset.not_done, strict=True)
+        ],
+        np.float32,
+    )
+    data = dataset._replace(reward=reward)
+    for count in (1, 2, 5):
+        made = episodes.n_step(data, count, 0.5)
+        target = made.reward + 0.5 * made.not_done * 2.0 * made.next_obs[:, 0]
+        np.testing.assert_allclose(target, 2.0 * dataset.obs[:, 0], atol=1e-6)
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.0, 0), (0.01, 1), (0.34, 1), (0.6, 2), (0.9, 2)])
+def test_whole_episodes_are_held_out_and_always_the_same(dataset, share, count):
+    marked = episodes.held_out(dataset, share)
+    for episode in range(3):
+        assert len(set(marked[dataset.episode == episode])) == 1
+    assert len(set(dataset.episode[marked])) == count
+    np.testing.assert_array_equal(marked, episodes.held_out(dataset, share))
+
+
+def test_nothing_is_held_out_of_one_episode(dataset):
+    alone = dataset._replace(episode=np.zeros(6, int))
+    assert not episodes.held_out(alone, 0.5).any()
+    assert episodes.prepare(alone, "raw", 1.0, 0.5).held is None
+
+
+def test_held_out_episodes_are_not_learned_from(dataset):
+    learned, held = episodes.prepare(dataset, "min-max", 1.0, 0.34)
+    assert held is not None
+    assert sorted([*learned.obs[:, 0], *held.obs[:, 0]]) == [0, 1, 2, 3, 4, 5]
+    both = {obs: reward for part in (learned, held) for obs, reward in zip(part.obs[:, 0], part.reward, strict=True)}
+    assert [both[float(obs)] for obs in range(6)] == pytest.approx([-1, -0.6, -0.2, 0.2, 0.6, 1])  # the scale of all
+
+
+def test_files_stay_files(dataset, tmp_path, monkeypatch):
+    """What is too large for the memory is not read into it on the way."""
+    monkeypatch.setenv("EDP_CACHE", str(tmp_path))
+    from edp.data.arrays import from_arrays
+    from edp.data.log import read
+
+    ends = np.array([0, 1, 0, 0, 1, 1], bool)
+    log = from_arrays(dataset.obs, dataset.action, dataset.reward, ends & False, ends, dataset.next_obs)
+    data = read(log, on_disk=True)
+    learned, held = episodes.prepare(data, "unit", 0.9, 0.34)
+    assert held is not None
+    for part in (data.obs, learned.obs, held.next_obs, episodes.n_step(data, 2, 0.9).next_obs):
+        assert isinstance(part, np.memmap)
