@@ -17,7 +17,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from edp import fqe, loading
-from edp.cli.display import find_data_of
+from edp.cli.find import find_data_of
 from edp.evaluator import actors
 from edp.metrics import curve
 from edp.run import Run

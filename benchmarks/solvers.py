@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from edp import loading
-from edp.cli.display import find_data_of
+from edp.cli.find import find_data_of
 from edp.diffusion import Sampler
 from edp.diffusion.samplers import GRIDS
 from edp.evaluator import actors

@@ -79,7 +79,8 @@ def ablate_acting(argv: list[str]) -> int:
     if ablation.option in chosen:
         raise UserError(f"edp ablate {values.name} varies that option itself: leave it out")
 
-    from edp.cli.display import evaluation_line, load_noting
+    from edp.cli.display import evaluation_line
+    from edp.cli.find import load_noting
     from edp.evaluator import Evaluator, without_nan
     from edp.options import check
     from edp.run import Run

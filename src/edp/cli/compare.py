@@ -16,7 +16,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--by", choices=("rat", "oms"), default="rat", help="the last ten evaluations, or the best one")
     values = parser.parse(argv)
 
-    from edp.cli.display import comparison_tables
+    from edp.cli.tables import comparison_tables
     from edp.run import Run
 
     comparison_tables(*group([Run.open(path) for path in values.runs], values.by))
@@ -28,7 +28,7 @@ def group(runs: list, by: str) -> tuple[dict, int]:
     import numpy as np
 
     from edp import metrics
-    from edp.cli.display import note
+    from edp.cli.find import note
 
     scores: dict[str, dict[str, list]] = {}
     episodes = []

@@ -77,7 +77,7 @@ def make(argv: list[str]) -> int:
 
 
 def make_built_in(task, values) -> Path:
-    from edp.cli.display import counting
+    from edp.cli.find import counting
     from edp.data import tasks
 
     refuse_given(values, f"{task.name} is made in one way only", keep=())
@@ -88,7 +88,7 @@ def make_built_in(task, values) -> Path:
 
 
 def make_look_alike(task, values) -> Path:
-    from edp.cli.display import counting
+    from edp.cli.find import counting
     from edp.data import lookalikes, tasks
 
     refuse_given(values, f"{task.name} has an environment of its own", keep=MAKE_OPTIONS - {"env"})
@@ -107,7 +107,7 @@ def make_look_alike(task, values) -> Path:
 
 
 def make_new(path: Path, values) -> Path:
-    from edp.cli.display import counting
+    from edp.cli.find import counting
     from edp.data import behaviours
     from edp.data.make import Behaviour
     from edp.data.make import make as make_file
@@ -154,7 +154,7 @@ def list_tasks(argv: list[str]) -> int:
     parser.add_argument("task", metavar="TASK", nargs="?", help="show this one in full")
     values = parser.parse(argv)
 
-    from edp.cli.display import about_task, task_table
+    from edp.cli.tables import about_task, task_table
     from edp.data import tasks
 
     if values.task:
@@ -169,7 +169,7 @@ def get(argv: list[str]) -> int:
     parser.add_argument("task", metavar="TASK", help="a task's name (edp data list), or minari:NAME")
     values = parser.parse(argv)
 
-    from edp.cli.display import download
+    from edp.cli.find import download
     from edp.data import sources, tasks
 
     if values.task.startswith(sources.MINARI):

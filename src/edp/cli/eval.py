@@ -13,7 +13,8 @@ DESCRIPTION = "Evaluate the policies of a run, finished or running, and add the 
 
 def main(argv: list[str]) -> int:
     from edp import video
-    from edp.cli.display import evaluation_table, load_noting
+    from edp.cli.find import load_noting
+    from edp.cli.tables import evaluation_table
     from edp.cli.train import with_env
     from edp.evaluator import Evaluator
     from edp.fqe import FQEOptions
@@ -61,7 +62,8 @@ def value_offline(values) -> int:
     """Fitted Q evaluation of the checkpoints of a run, beside their scores where there are any."""
     from edp import fqe, loading
     from edp.checkpoint import Checkpoints
-    from edp.cli.display import counting, find_data_of, note, offline_table
+    from edp.cli.find import counting, find_data_of, note
+    from edp.cli.tables import offline_table
     from edp.evaluator import actors, without_nan
     from edp.run import Run
     from edp.spec import EvalOptions, Spec, check_acting

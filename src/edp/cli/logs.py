@@ -95,7 +95,7 @@ def convert(argv: list[str]) -> int:
 
     from dataclasses import replace
 
-    from edp.cli.display import note
+    from edp.cli.find import note
     from edp.data import sources
 
     meaning, ranges = columns_of(values)
@@ -121,7 +121,7 @@ def record(argv: list[str]) -> int:
         if getattr(values, name) < low:
             raise UserError(f"--{name} must be at least {low}, not {getattr(values, name)}")
 
-    from edp.cli.display import counting
+    from edp.cli.find import counting
     from edp.data import sources
     from edp.data.record import record as play
 

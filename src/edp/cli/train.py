@@ -1,12 +1,12 @@
 """edp train TASK"""
 
-import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from edp.cli.options import Parser, add_columns, columns_of, given
+from edp.cli.signals import Signals
 from edp.errors import UserError
 from edp.options import check
 
@@ -92,7 +92,8 @@ def add_ways_of_showing(parser: Parser) -> None:
 
 def train(argv: list[str], values, choice, meaning: dict) -> int:
     from edp import build, loggers
-    from edp.cli.display import find_data, note, print_config
+    from edp.cli.find import find_data, note
+    from edp.cli.tables import print_config
     from edp.data import sources, tasks
     from edp.loading import fingerprint
     from edp.run import Run
@@ -144,7 +145,7 @@ def warn(built, note: Callable[[str], None]) -> None:
 def resume(argv: list[str]) -> int:
     """Go on with a run as if it had never stopped."""
     from edp import loggers
-    from edp.cli.display import find_data_of, note
+    from edp.cli.find import find_data_of, note
     from edp.data import sources
     from edp.loading import fingerprint, read_data
     from edp.run import Run, about_here
@@ -227,7 +228,9 @@ def follow() -> int:
 
 def work(experiment, dataset, place: str, folder, values) -> int:
     """Train to the end, show it, and say how it went by the exit code."""
-    from edp.cli.display import display, note, result_table
+    from edp.cli.display import display
+    from edp.cli.find import note
+    from edp.cli.tables import result_table
     from edp.evaluate import StoppedError
     from edp.experiment import TrainingError
     from edp.loggers import Loggers
@@ -270,37 +273,6 @@ def numbers(event) -> dict[str, float]:
     if isinstance(event, Validation):
         return {f"validation/{name}": float(known_mean(values)) for name, values in event.metrics.items()}
     return {"evaluation/score": float(known_mean(event.scores))} if isinstance(event, Evaluation) else {}
-
-
-class Signals:
-    """Ctrl-C and SIGTERM ask to stop; a second Ctrl-C ends at once."""
-
-    def __init__(self, tell: Callable[[str], None]):
-        self.number, self.tell = 0, tell
-
-    def __enter__(self) -> "Signals":
-        self.before = {number: signal.signal(number, self.ask) for number in (signal.SIGINT, signal.SIGTERM)}
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for number, handler in self.before.items():
-            signal.signal(number, handler)
-
-    def __call__(self) -> bool:
-        return self.number != 0
-
-    def ask(self, number: int, frame: object) -> None:
-        if number == signal.SIGINT and self.number:
-            raise KeyboardInterrupt
-        self.number = number
-        self.tell("stopping: finishing the current epoch and writing a checkpoint (Ctrl-C again: stop at once)")
-
-    @property
-    def exit_code(self) -> int:
-        """For all processes, of which one may have heard the signal."""
-        from edp import distributed
-
-        return 128 + max(distributed.exchange(self.number))
 
 
 def device() -> str:

@@ -1,0 +1,35 @@
+"""How a run is asked to stop."""
+
+import signal
+from collections.abc import Callable
+
+
+class Signals:
+    """Ctrl-C and SIGTERM ask to stop; a second Ctrl-C ends at once."""
+
+    def __init__(self, tell: Callable[[str], None]):
+        self.number, self.tell = 0, tell
+
+    def __enter__(self) -> "Signals":
+        self.before = {number: signal.signal(number, self.ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+
+    def __call__(self) -> bool:
+        return self.number != 0
+
+    def ask(self, number: int, frame: object) -> None:
+        if number == signal.SIGINT and self.number:
+            raise KeyboardInterrupt
+        self.number = number
+        self.tell("stopping: finishing the current epoch and writing a checkpoint (Ctrl-C again: stop at once)")
+
+    @property
+    def exit_code(self) -> int:
+        """For all processes, of which one may have heard the signal."""
+        from edp import distributed
+
+        return 128 + max(distributed.exchange(self.number))
