@@ -21,6 +21,7 @@ from edp.spec import Spec, check_acting
 ROWS = 100_000  # of the held-out data, at most
 BATCHES = 20
 STATES = 1000  # in which the policy is asked for an action
+BINS = 24  # of histograms of actions
 
 
 class Validation(NamedTuple):
@@ -67,7 +68,7 @@ class Validator:
                 for values in metrics.values():
                     values[row] = float("nan")
         distance = [each["distance"] if each else float("nan") for each in acted]
-        data = summary(self.spec.scale.act(self.action))
+        data = self.summary(self.action)
         folder.log_validation(
             {
                 "step": step,
@@ -94,13 +95,16 @@ class Validator:
         chosen = np.asarray(chosen)
         spread = self.action.std(axis=0) + 1e-6
         distance = np.sqrt((((chosen - self.action[None]) / spread) ** 2).mean(axis=(1, 2)))
-        return [
-            summary(self.spec.scale.act(each)) | {"distance": float(far)}
-            for each, far in zip(chosen, distance, strict=True)
-        ]
+        return [self.summary(each) | {"distance": float(far)} for each, far in zip(chosen, distance, strict=True)]
+
+    def summary(self, actions: np.ndarray) -> dict[str, Any]:
+        """Of each action in the units of the data, and how often it is where in its range."""
+        bins = [np.histogram(column, BINS, (-1, 1))[0] / len(column) for column in actions.T]
+        shares = [[round(float(share), 4) for share in shares] for shares in bins]
+        return summary(self.spec.scale.act(actions)) | {"histogram": shares}
 
 
-def summary(actions: np.ndarray) -> dict[str, list[float]]:
+def summary(actions: np.ndarray) -> dict[str, Any]:
     """Of each column."""
     middle = np.quantile(actions, [0.05, 0.5, 0.95], axis=0)
     found = {"mean": actions.mean(axis=0), "std": actions.std(axis=0), "low": actions.min(axis=0)}

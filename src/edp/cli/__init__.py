@@ -16,6 +16,7 @@ commands:
   train TASK        train a policy on a task, or on DATA of your own; train --resume RUN goes on with one
   eval RUN          evaluate the policies of a run, finished or running
   runs              what is trained, how far it is, and how it scores
+  report RUN …      one page of any runs: tables, curves, what the policies do
   compare RUN RUN   which algorithm is better, and how sure that is
   ablate NAME RUN   a run's score over a range of one option of acting, as the paper has it
   bench             how fast this machine trains and acts: the paper's efficiency figure
@@ -73,6 +74,8 @@ def dispatch(argv: list[str]) -> int:
         from edp.cli.runs import main as run
     elif command == "bench":
         from edp.cli.bench import main as run
+    elif command == "report":
+        from edp.cli.report import main as run
     elif command == "compare":
         from edp.cli.compare import main as run
     elif command == "ablate":
@@ -80,5 +83,5 @@ def dispatch(argv: list[str]) -> int:
     elif command == "data":
         from edp.cli.data import main as run
     else:
-        raise unknown("command", command, ["train", "eval", "runs", "compare", "ablate", "bench", "data"])
+        raise unknown("command", command, ["train", "eval", "runs", "report", "compare", "ablate", "bench", "data"])
     return run(rest)

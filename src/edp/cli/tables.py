@@ -156,8 +156,9 @@ def validation_tables(spec: Spec, folder: Run, console: Console) -> None:
         return
     table = Table("action", "data: mean ± std", "5 % to 95 %", "policy: mean ± std", "5 % to 95 %", "range")
     for i, (low, high) in enumerate(zip(spec.scale.low, spec.scale.high, strict=True)):
-        policy = {name: float(np.mean([each[name][i] for each in policies])) for name in data}
-        shown = [text for part in ({name: data[name][i] for name in data}, policy) for text in spread_texts(part)]
+        numbers = ("mean", "std", "q05", "q95")
+        policy = {name: float(np.mean([each[name][i] for each in policies])) for name in numbers}
+        shown = [text for part in ({name: data[name][i] for name in numbers}, policy) for text in spread_texts(part)]
         name = spec.task.action_names[i] if i < len(spec.task.action_names) else str(i)
         table.add_row(escape(name), *shown, f"{low:g} to {high:g}")
     console.print(table)

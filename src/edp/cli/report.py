@@ -1,0 +1,66 @@
+"""edp report RUN …"""
+
+import time
+from pathlib import Path
+
+from edp.cli.options import Parser
+from edp.errors import UserError
+
+DESCRIPTION = """Make one page of any runs, finished or running: scores beside the paper's, curves, what the policies
+do, what differs between the runs, and how to make them again. The page needs nothing but itself. A folder stands for
+the runs in it."""
+FORMATS = {"html": ".html", "md": ".md", "tex": ".tex"}
+LEAST = 2  # seconds between looks
+
+
+def main(argv: list[str]) -> int:
+    parser = Parser("edp report", DESCRIPTION, "[RUN …]")
+    parser.add_argument(
+        "runs",
+        type=Path,
+        nargs="*",
+        default=[Path("runs")],
+        metavar="RUN",
+        help="runs, or folders of them (default: runs)",
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where to (default: report.html, .md or .tex)")
+    parser.add_argument("--format", metavar="…", help="html, md or tex (default: as --out ends, or html)")
+    parser.add_argument("--title", default="Training diffusion policies", metavar="…", help="of the page")
+    parser.add_argument("--watch", action="store_true", help="make it again as runs go on, until Ctrl-C")
+    parser.add_argument("--every", type=float, default=10.0, metavar="…", help="seconds between looks (default: 10)")
+    values = parser.parse(argv)
+
+    from edp.data.d4rl import check_writable
+    from edp.report import collect
+
+    kind = values.format or (values.out.suffix.lstrip(".") if values.out else "html")
+    if kind not in FORMATS:
+        raise UserError(f"a report is html, md or tex, not {kind!r}")
+    if not values.every >= LEAST:
+        raise UserError(f"--every must be at least {LEAST}, not {values.every:g}")
+    out = values.out or Path("report" + FORMATS[kind])
+    if not collect.find(values.runs):
+        raise UserError(f"no runs in {', '.join(map(str, values.runs))}")
+    check_writable(out)
+    write(values, kind, out)
+    print(out, flush=True)
+    while values.watch:
+        time.sleep(values.every)
+        write(values, kind, out)
+    return 0
+
+
+def write(values, kind: str, out: Path) -> None:
+    from edp.report import collect, summary
+    from edp.run import write_whole, writing
+
+    entries = collect.read_all(values.runs)
+    if kind == "html":
+        from edp.report.page import build
+
+        text = build(entries, values.title, round(values.every) if values.watch else 0)
+    else:
+        form = {"md": summary.markdown, "tex": summary.latex}[kind]
+        text = "\n".join(form(table) for table in (summary.scores(entries), summary.runs(entries)))
+    with writing(out):
+        write_whole(out, text)

@@ -1,0 +1,1 @@
+"""Tables and pictures from run directories. Nothing here needs JAX, an environment or the data."""

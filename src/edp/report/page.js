@@ -1,0 +1,220 @@
+"use strict";
+// Curves and tables of a report. Everything is drawn from the JSON in the page; nothing is fetched.
+const DATA = JSON.parse(document.getElementById("data").textContent);
+const COLOURS = ["#2f7ed8", "#d9641e", "#2a9d5c", "#b455c9", "#c9a400", "#d23f57", "#1ba3b3", "#8d6e4f", "#7a85ff", "#7f8a94"];
+const SVG = "http://www.w3.org/2000/svg";
+const LEFT = 56, RIGHT = 16, TOP = 12, BOTTOM = 34;
+
+function make(name, attributes, parent, text) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  if (parent) parent.appendChild(made);
+  return made;
+}
+
+function element(name, parent, text, properties) {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  Object.assign(made, properties || {});
+  if (parent) parent.appendChild(made);
+  return made;
+}
+
+const short = (value) => {
+  const size = Math.abs(value);
+  if (size >= 1e6) return +(value / 1e6).toPrecision(3) + "M";
+  if (size >= 1e4) return +(value / 1e3).toPrecision(3) + "k";
+  return String(+value.toPrecision(4));
+};
+
+function ticks(low, high, count) {
+  const span = high - low || 1, raw = span / count, power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= raw);
+  const found = [];
+  for (let at = Math.ceil(low / step) * step; at <= high + 1e-9 * span; at += step) found.push(at);
+  return found;
+}
+
+// One picture of several curves: {name, colour, steps, mean, low, high, rat, oms}; hidden ones are left out.
+function draw(box, curves, height, what) {
+  box.replaceChildren();
+  const width = Math.max(280, box.clientWidth);
+  const known = curves.filter((curve) => !curve.hidden && curve.mean.some((value) => value !== null));
+  if (!known.length) { element("p", box, "Nothing to show."); return; }
+  let x0 = 0, x1 = 1, y0 = Infinity, y1 = -Infinity;
+  for (const curve of known) {
+    curve.steps.forEach((step, i) => {
+      if (curve.mean[i] === null) return;
+      x1 = Math.max(x1, step);
+      y0 = Math.min(y0, curve.low[i] ?? curve.mean[i]); y1 = Math.max(y1, curve.high[i] ?? curve.mean[i]);
+    });
+  }
+  const room = (y1 - y0 || Math.abs(y1) || 1) * 0.06;
+  y0 -= room; y1 += room;
+  const x = (step) => LEFT + (step - x0) / (x1 - x0) * (width - LEFT - RIGHT);
+  const y = (value) => TOP + (y1 - value) / (y1 - y0) * (height - TOP - BOTTOM);
+  const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": what }, box);
+  for (const at of ticks(y0, y1, 5)) {
+    make("line", { class: "axis", x1: LEFT, x2: width - RIGHT, y1: y(at), y2: y(at) }, svg);
+    make("text", { x: LEFT - 6, y: y(at) + 4, "text-anchor": "end" }, svg, short(at));
+  }
+  for (const at of ticks(x0, x1, width < 500 ? 3 : 6)) make("text", { x: x(at), y: height - 16, "text-anchor": "middle" }, svg, short(at));
+  make("text", { x: width - RIGHT, y: height - 2, "text-anchor": "end" }, svg, "training steps");
+  make("text", { x: LEFT, y: TOP - 2 }, svg, what);
+  for (const curve of known) {
+    const points = curve.steps.map((step, i) => [step, curve.mean[i], curve.low[i], curve.high[i]])
+      .filter((point) => point[1] !== null);
+    const up = points.map((p) => `${x(p[0]).toFixed(1)},${y(p[3] ?? p[1]).toFixed(1)}`);
+    const down = points.map((p) => `${x(p[0]).toFixed(1)},${y(p[2] ?? p[1]).toFixed(1)}`).reverse();
+    make("polygon", { points: up.concat(down).join(" "), fill: curve.colour, opacity: 0.15 }, svg);
+    const line = points.map((p) => `${x(p[0]).toFixed(1)},${y(p[1]).toFixed(1)}`).join(" ");
+    make("polyline", { points: line, fill: "none", stroke: curve.colour, "stroke-width": 1.8 }, svg);
+    if (points.length === 1) make("circle", { cx: x(points[0][0]), cy: y(points[0][1]), r: 3, fill: curve.colour }, svg);
+    if (curve.oms) {  // the best evaluation, and the mean of the last ten, as the paper's figure has them
+      make("circle", { cx: x(curve.oms[0]), cy: y(curve.oms[1]), r: 5, fill: "none", stroke: curve.colour, "stroke-width": 2 }, svg);
+    }
+    if (curve.rat) {
+      make("line", { x1: x(curve.rat[0]), x2: x(curve.rat[1]), y1: y(curve.rat[2]), y2: y(curve.rat[2]), stroke: curve.colour,
+        "stroke-width": 4, opacity: 0.6 }, svg);
+    }
+  }
+  hover(box, svg, known, { x, x0, x1, width }, height);
+}
+
+function hover(box, svg, curves, scale, height) {
+  const cross = make("line", { class: "cross", y1: TOP, y2: height - BOTTOM, visibility: "hidden" }, svg);
+  const tip = element("div", box, undefined, { className: "tip" });
+  svg.addEventListener("pointerleave", () => { tip.style.display = "none"; cross.setAttribute("visibility", "hidden"); });
+  svg.addEventListener("pointermove", (event) => {
+    const frame = svg.getBoundingClientRect();
+    const at = (event.clientX - frame.left) / frame.width * scale.width;
+    const step = scale.x0 + (at - LEFT) / (scale.width - LEFT - RIGHT) * (scale.x1 - scale.x0);
+    const rows = [];
+    let nearest = null;
+    for (const curve of curves) {
+      let best = -1;
+      curve.steps.forEach((other, i) => {
+        if (curve.mean[i] !== null && (best < 0 || Math.abs(other - step) < Math.abs(curve.steps[best] - step))) best = i;
+      });
+      if (best < 0) continue;
+      if (nearest === null || Math.abs(curve.steps[best] - step) < Math.abs(nearest - step)) nearest = curve.steps[best];
+      rows.push([curve, best]);
+    }
+    if (nearest === null) return;
+    const shown = rows.filter(([curve, i]) => curve.steps[i] === nearest)
+      .sort((a, b) => b[0].mean[b[1]] - a[0].mean[a[1]]);
+    tip.replaceChildren();
+    element("div", tip, `step ${nearest.toLocaleString("en")}`);
+    for (const [curve, i] of shown.slice(0, 12)) {
+      const row = element("div", tip);
+      element("span", row, undefined, { className: "swatch" }).style.background = curve.colour;
+      const spread = curve.low[i] === curve.high[i] ? "" : ` (${short(curve.low[i])} to ${short(curve.high[i])})`;
+      row.append(`${short(curve.mean[i])}${spread}  ${curve.name}`);
+    }
+    if (shown.length > 12) element("div", tip, `and ${shown.length - 12} more`);
+    tip.style.display = "block";
+    const side = event.clientX - frame.left;
+    tip.style.left = side > frame.width / 2 ? "" : `${side + 14}px`;
+    tip.style.right = side > frame.width / 2 ? `${frame.width - side + 14}px` : "";
+    tip.style.top = "8px";
+    cross.setAttribute("x1", scale.x(nearest)); cross.setAttribute("x2", scale.x(nearest));
+    cross.setAttribute("visibility", "visible");
+  });
+}
+
+// The curves of one task: scores on top, losses below, with one legend for both.
+function panel(task, host) {
+  const hidden = new Set();
+  const runs = task.runs.map((run, i) => ({ ...run, colour: COLOURS[i % COLOURS.length] }));
+  const legend = element("div", host, undefined, { className: "legend" });
+  const top = element("div", host, undefined, { className: "chart" });
+  const choice = element("select", host, undefined, { ariaLabel: `quantity of ${task.name}` });
+  const below = element("div", host, undefined, { className: "chart" });
+  const names = [...new Set(runs.flatMap((run) => Object.keys(run.losses)))];
+  for (const name of names) element("option", choice, name, { value: name });
+  choice.hidden = !names.length;
+  const redraw = () => {
+    const of = (series, run) => ({ ...series, name: run.name, colour: run.colour, hidden: hidden.has(run.name) });
+    const scored = runs.filter((run) => run.scores);
+    if (scored.length) draw(top, scored.map((run) => ({ ...of(run.scores, run), rat: run.rat, oms: run.oms })), 300, task.measure);
+    const picked = runs.filter((run) => run.losses[choice.value]);
+    if (names.length) draw(below, picked.map((run) => of(run.losses[choice.value], run)), 220, choice.value);
+  };
+  for (const run of runs) {
+    const button = element("button", legend, undefined, { type: "button", ariaPressed: "true" });
+    element("span", button, undefined, { className: "swatch" }).style.background = run.colour;
+    button.append(run.name);
+    button.addEventListener("click", (event) => {
+      if (event.altKey || event.shiftKey) {  // this one alone
+        runs.forEach((other) => hidden.add(other.name));
+        hidden.delete(run.name);
+      } else if (!hidden.delete(run.name)) hidden.add(run.name);
+      legend.querySelectorAll("button").forEach((each, i) => each.setAttribute("aria-pressed", String(!hidden.has(runs[i].name))));
+      redraw();
+    });
+  }
+  choice.addEventListener("change", redraw);
+  addEventListener("resize", redraw);
+  redraw();
+}
+
+function histograms(run, host) {
+  const grid = element("div", host, undefined, { className: "pair" });
+  run.actions.forEach((action) => {
+    const figure = element("figure", grid), box = element("div", figure, undefined, { className: "chart" });
+    const width = 260, height = 130, svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": action.name }, box);
+    const most = Math.max(...action.data, ...action.policy, 1e-9), each = (width - 8) / action.data.length;
+    action.data.forEach((share, i) => make("rect", { x: 4 + i * each, width: Math.max(each - 1, 0.5), y: 108 - share / most * 100,
+      height: share / most * 100, fill: "#8a94a0", opacity: 0.55 }, svg));
+    const line = action.policy.map((share, i) => `${4 + i * each},${108 - share / most * 100} ${4 + (i + 1) * each},${108 - share / most * 100}`);
+    make("polyline", { points: line.join(" "), fill: "none", stroke: COLOURS[0], "stroke-width": 2 }, svg);
+    make("text", { x: 4, y: 124 }, svg, short(action.low));
+    make("text", { x: width - 4, y: 124, "text-anchor": "end" }, svg, short(action.high));
+    element("figcaption", figure, action.name);
+  });
+}
+
+// Drawn when they come into view: a page may have hundreds of curves.
+function whenSeen(host, action) {
+  const seen = new IntersectionObserver((entries) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    seen.disconnect();
+    action();
+  }, { rootMargin: "300px" });
+  seen.observe(host);
+}
+
+document.querySelectorAll("table").forEach((table) => {
+  table.querySelectorAll("th button").forEach((button, column) => button.addEventListener("click", () => {
+    const heads = [...table.querySelectorAll("th")], up = heads[column].getAttribute("aria-sort") !== "ascending";
+    heads.forEach((head) => head.removeAttribute("aria-sort"));
+    heads[column].setAttribute("aria-sort", up ? "ascending" : "descending");
+    const key = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent;
+    const body = table.tBodies[0], number = (text) => (text === "" ? NaN : Number(text));
+    const rows = [...body.rows].sort((a, b) => {
+      const [x, y] = [key(a), key(b)], [m, n] = [number(x), number(y)];
+      if (x === "" || y === "") return (x === "") - (y === "");  // nothing is last either way
+      const order = Number.isNaN(m) || Number.isNaN(n) ? x.localeCompare(y) : m - n;
+      return up ? order : -order;
+    });
+    body.append(...rows);
+  }));
+});
+
+DATA.tasks.forEach((task, i) => {
+  const host = document.getElementById(`curves-${i}`);
+  whenSeen(host, () => panel(task, host));
+});
+DATA.looks.forEach((run, i) => {
+  const host = document.getElementById(`looks-${i}`);
+  whenSeen(host, () => histograms(run, host));
+});
+const speed = document.getElementById("speed");
+if (speed) whenSeen(speed, () => draw(speed, DATA.speed.map((run, i) => ({ ...run, colour: COLOURS[i % COLOURS.length] })), 240, "steps/s"));
+addEventListener("beforeprint", () => {
+  DATA.tasks.forEach((task, i) => {
+    const host = document.getElementById(`curves-${i}`);
+    if (!host.childElementCount) panel(task, host);
+  });
+});

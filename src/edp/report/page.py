@@ -1,0 +1,128 @@
+"""One page of a set of runs, with everything that it needs in it."""
+
+import base64
+import hashlib
+import json
+import time
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from edp.data import tasks
+from edp.metrics import LAST, known_mean
+from edp.report import summary
+from edp.report.collect import Entry, Series, edge, mean_of, rounded
+
+STATES = ("finished", "running", "stopped", "failed", "killed", "damaged")
+
+
+def build(entries: list[Entry], title: str, refresh: int = 0) -> str:
+    """The page as text; with ``refresh``, it loads itself again after so many seconds."""
+    here = Path(__file__).parent
+    script, style = (here / "page.js").read_text(), (here / "page.css").read_text()
+    digest = "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    data = contents(entries)
+    damaged = sum(bool(entry.damage) for entry in entries)
+    about = f"{len(entries)} run{'s' * (len(entries) != 1)}" + f", {damaged} of them damaged" * bool(damaged)
+    page = Environment(
+        loader=PackageLoader("edp.report", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return page.get_template("page.html").render(
+        title=title,
+        about=f"{about}; made by edp {version('edp')} on {time.strftime('%Y-%m-%d %H:%M')}.",
+        refresh=refresh,
+        style=Markup(style),
+        script=Markup(script),
+        digest=digest,
+        states=STATES,
+        tables=[summary.scores(entries), summary.runs(entries)],
+        details=[table for table in (summary.differences(entries),) if table.rows or table.notes],
+        commands=summary.commands(entries),
+        data=data,
+        json=Markup(embedded(data)),
+    )
+
+
+def embedded(data: Any) -> str:
+    """JSON that nothing in it can end: no "<" is left."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def contents(entries: list[Entry]) -> dict[str, Any]:
+    """What is drawn."""
+    known = [entry for entry in entries if not entry.damage]
+    names = dict.fromkeys(entry.task for entry in known if entry.curve or entry.losses)
+    panels = []
+    for name in sorted(names):
+        runs = [entry for entry in known if entry.task == name]
+        panels.append({"name": name, "measure": measure(runs), "runs": [curves(entry) for entry in runs]})
+    looks = [{"name": f"{entry.name}: {entry.method}", "actions": histograms(entry)} for entry in known if entry.looks]
+    return {
+        "tasks": panels,
+        "looks": [look for look in looks if look["actions"]],
+        "speed": [{"name": entry.name, **asdict(entry.speed)} for entry in known if entry.speed],
+    }
+
+
+def measure(runs: list[Entry]) -> str:
+    """What a score is: that of D4RL or Minari, or, where data of one's own has no references, the return."""
+    ends = [(entry.config.get("own_task") or {}).get(name) for entry in runs for name in ("min_return", "max_return")]
+    return "return" if ends == list(tasks.UNSCALED) * len(runs) else "normalised score"
+
+
+def curves(entry: Entry) -> dict[str, Any]:
+    held = {f"{name} (held out)": asdict(series) for name, series in entry.held_out.items()}
+    found: dict[str, Any] = {
+        "name": f"{entry.method}, {entry.name}",
+        "losses": {name: asdict(series) for name, series in entry.losses.items()} | held,
+        "scores": None,
+        "rat": None,
+        "oms": None,
+    }
+    if entry.curve is None:
+        return found
+    steps, scores = [int(step) for step in entry.curve.steps], entry.curve.scores
+    mean = mean_of(scores, 1)
+    found["scores"] = asdict(
+        Series(steps, rounded(mean), rounded(edge(scores, np.fmin)), rounded(edge(scores, np.fmax)))
+    )
+    if not np.isnan(mean).all():
+        best = int(np.nanargmax(mean))
+        found["oms"] = [steps[best], float(mean[best])]
+        last = steps[-LAST:]
+        average = float(known_mean(entry.curve.rat))
+        found["rat"] = [last[0], last[-1], average] if np.isfinite(average) else None
+    return found
+
+
+def histograms(entry: Entry) -> list[dict[str, Any]]:
+    """The data's actions and the policy's, as shares of each bin; those of several seeds together."""
+    try:
+        data, policies = entry.looks["data"], [each for each in entry.looks["policy"] if each]
+        shares = np.array(data["histogram"], float)
+        policy = np.mean([np.array(each["histogram"], float) for each in policies], axis=0)
+        ends = list(zip(entry.config["units"]["low"], entry.config["units"]["high"], strict=True))
+        own = entry.config.get("own_task") or {}
+        names = own.get("action_names") or []
+        return [
+            {
+                "name": str(names[i]) if i < len(names) else f"action {i}",
+                "low": float(low),
+                "high": float(high),
+                "data": shares[i].tolist(),
+                "policy": policy[i].tolist(),
+            }
+            for i, (low, high) in enumerate(ends)
+        ]
+    except (KeyError, TypeError, ValueError, IndexError):
+        return []

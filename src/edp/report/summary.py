@@ -1,0 +1,213 @@
+"""Tables of runs: scores of every method on every task beside the paper's, and what differs between runs."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edp.data import paper, tasks
+from edp.metrics import Interval, mean_interval
+from edp.report.collect import Entry
+
+
+class Cell(NamedTuple):
+    """A number as it is shown, and as it is sorted."""
+
+    text: str
+    value: float | None = None
+
+
+@dataclass
+class Table:
+    """For a page, for Markdown and for LaTeX alike."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[Cell]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class Group(NamedTuple):
+    """Runs of the same method, with the same options, on the same task."""
+
+    task: str
+    method: str  # with what sets it apart, where a method was run with several options
+    entries: list[Entry]
+
+
+OPTIONS = ("algorithm", "policy", "data", "training", "evaluation")
+OF_SEEDS = ("training.seeds", "training.seed")
+
+
+def grouped(entries: list[Entry]) -> list[Group]:
+    methods: dict[tuple[str, str, str], dict[str, list[Entry]]] = {}
+    for entry in entries:
+        if not entry.damage:
+            alike = methods.setdefault((entry.task, entry.algorithm, entry.policy), {})
+            alike.setdefault(json.dumps(options_of(entry), sort_keys=True), []).append(entry)
+    found = []
+    for (task, algorithm, policy), alike in sorted(methods.items()):
+        options = [options_of(group[0]) for group in alike.values()]
+        apart = [name for name in options[0] if len({repr(each.get(name)) for each in options}) > 1]
+        for group, each in zip(alike.values(), options, strict=True):
+            detail = ", ".join(f"{name.partition('.')[2]} {shown(each.get(name))}" for name in apart[:3])
+            found.append(Group(task, f"{algorithm} + {policy}" + (f" ({detail})" if detail else ""), group))
+    return found
+
+
+def options_of(entry: Entry) -> dict[str, Any]:
+    flat = flatten({key: entry.config.get(key) for key in OPTIONS})
+    return {name: value for name, value in flat.items() if name not in OF_SEEDS}
+
+
+def scores(entries: list[Entry]) -> Table:
+    """RAT and OMS of every method on every task, over all seeds of its runs."""
+    columns = ["task", "method", "RAT", "OMS", "paper: average", "paper: best", "steps", "seeds", "evaluations"]
+    table = Table("Scores", columns)
+    for task, method, group in grouped(entries):
+        curves = [entry.curve for entry in group if entry.curve is not None]
+        rat, oms = (
+            mean_interval(np.concatenate([getattr(curve, name) for curve in curves])) if curves else None
+            for name in ("rat", "oms")
+        )
+        printed = printed_scores(group[0])
+        steps = sorted({entry.steps for entry in group})
+        seeds = sum(curve.scores.shape[1] for curve in curves) if curves else sum(entry.seeds for entry in group)
+        count = sum(len(curve.steps) for curve in curves)
+        table.rows.append(
+            [
+                Cell(task),
+                Cell(method),
+                interval_cell(rat),
+                interval_cell(oms),
+                number_cell(printed.rat),
+                number_cell(printed.oms),
+                Cell(f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}", steps[-1]),
+                Cell(str(seeds), seeds),
+                Cell(str(count), count),
+            ]
+        )
+    table.notes = [
+        "RAT is the mean of the last ten evaluations, OMS the best one; both are means over seeds with their 95 % "
+        "confidence intervals (Student's t; none for one seed).",
+    ]
+    return table
+
+
+def printed_scores(entry: Entry) -> paper.Scores:
+    """What the paper has for this row, if it has the task."""
+    known = tasks.TASKS.get(str(entry.config.get("task")))
+    if known is None or entry.config.get("data", {}).get("best", 1) != 1:
+        return paper.Scores(None, None)
+    return paper.scores(known, entry.algorithm, entry.policy)
+
+
+def interval_cell(found: Interval | None) -> Cell:
+    if found is None or np.isnan(found.value):
+        return Cell("")
+    return Cell(str(found), round(found.value, 3))
+
+
+def number_cell(value: float | None) -> Cell:
+    return Cell("") if value is None else Cell(f"{value:.1f}", value)
+
+
+def runs(entries: list[Entry]) -> Table:
+    """Every run, damaged ones with what is wrong."""
+    table = Table("Runs", ["run", "task", "method", "seeds", "steps", "state", "notes"])
+    for entry in entries:
+        if entry.damage:
+            table.rows.append([Cell(entry.name), *[Cell("")] * 4, Cell("damaged"), Cell(entry.damage)])
+            continue
+        state = entry.state + (f": {entry.reason}" if entry.reason else "")
+        share = f"{entry.steps:,} of {entry.budget:,}"
+        cells = [Cell(entry.name), Cell(entry.task), Cell(entry.method), Cell(str(entry.seeds), entry.seeds)]
+        table.rows.append([*cells, Cell(share, entry.steps), Cell(state), Cell("; ".join(entry.notes))])
+    return table
+
+
+SHOWN = ("algorithm", "policy", "data", "training", "evaluation", "packages", "python", "device", "commit", "file")
+
+
+def differences(entries: list[Entry]) -> Table:
+    """Options and versions, but only those that are not the same in all runs."""
+    known = [entry for entry in entries if not entry.damage]
+    flat = {entry.name: flatten({key: entry.config.get(key) for key in SHOWN}) for entry in known}
+    names = dict.fromkeys(name for values in flat.values() for name in values)
+    differing = [name for name in names if len({repr(values.get(name)) for values in flat.values()}) > 1]
+    table = Table("What differs between the runs", ["run", *differing])
+    if differing:
+        table.rows = [
+            [Cell(run), *(Cell(shown(values.get(name)), as_number(values.get(name))) for name in differing)]
+            for run, values in flat.items()
+        ]
+    elif len(known) > 1:
+        table.notes = ["Nothing: all have the same options and versions."]
+    return table
+
+
+def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+    if isinstance(value, dict):
+        return {name: leaf for key, part in value.items() for name, leaf in flatten(part, f"{prefix}{key}.").items()}
+    return {prefix.rstrip("."): value}
+
+
+def shown(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
+
+
+def as_number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and abs(value) < 1e300 else None
+
+
+def commands(entries: list[Entry]) -> list[tuple[str, str]]:
+    """How each run was made."""
+    found = []
+    for entry in entries:
+        words = entry.config.get("command") if not entry.damage else None
+        if isinstance(words, list) and words:
+            found.append((entry.name, " ".join(quoted(str(word)) for word in words)))
+    return found
+
+
+def quoted(word: str) -> str:
+    import shlex
+
+    return shlex.quote(word)
+
+
+def markdown(table: Table) -> str:
+    lines = [f"### {table.title}", "", row_text(table.columns), row_text(["---"] * len(table.columns))]
+    lines += [row_text([cell.text for cell in row]) for row in table.rows]
+    return "\n".join([*lines, "", *table.notes, ""])
+
+
+def row_text(cells: list[str]) -> str:
+    clean = [cell.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ") for cell in cells]
+    return "| " + " | ".join(clean) + " |"
+
+
+SPECIAL = {
+    "\\": r"\textbackslash{}",
+    **{char: f"\\{char}" for char in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "—": "---",
+    "\n": " ",
+}
+
+
+def latex(table: Table) -> str:
+    """A table in the style of the paper's (booktabs)."""
+    kinds = ["l" if all(row[i].value is None for row in table.rows) else "r" for i in range(len(table.columns))]
+    lines = [r"\begin{table}", rf"\caption{{{escaped(table.title)}}}", rf"\begin{{tabular}}{{{''.join(kinds)}}}"]
+    lines += [r"\toprule", " & ".join(map(escaped, table.columns)) + r" \\", r"\midrule"]
+    lines += [" & ".join(escaped(cell.text) for cell in row) + r" \\" for row in table.rows]
+    lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}", *(f"% {note}" for note in table.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def escaped(text: str) -> str:
+    return "".join(SPECIAL.get(char, char) for char in text)
