@@ -11,6 +11,7 @@ from edp.metrics import Curve
 from edp.run import Row, Run
 
 POINTS = 300  # of a curve of losses or speeds
+MOST = 40  # quantities of a run
 
 
 @dataclass
@@ -111,40 +112,43 @@ def fill(entry: Entry, run: Run) -> None:
     entry.losses = losses_of(run.metrics())
     entry.held_out = losses_of(run.validations())
     entry.looks = next((row["actions"] for row in reversed(run.validations()) if "actions" in row), {})
-    speeds = [(row["step"], [row["steps_per_second"]]) for row in run.times() if "steps_per_second" in row]
+    speeds = [(row["step"], [row.get("steps_per_second")]) for row in run.times()]
+    speeds = [(step, speed) for step, speed in speeds if speed != [None] and are_numbers(speed)]
     entry.speed = series(speeds) if speeds else None
 
 
 def curve_of(rows: list[Row], seeds: int) -> tuple[Curve | None, int]:
     """The evaluations of training, and how many of the rows are none."""
-    steps, scores, episodes, broken = [], [], 0, 0
-    for row in rows:
-        try:
-            found = np.array(row["scores"], float)
-            if found.ndim != 2 or len(found) != seeds:
-                raise ValueError
-        except (KeyError, TypeError, ValueError):
-            broken += 1
-            continue
-        known = ~np.isnan(found)
-        count = known.sum(axis=1)
-        total = np.where(known, found, 0.0).sum(axis=1)
-        scores.append(np.divide(total, count, out=np.full(seeds, np.nan), where=count > 0))
-        steps.append(row["step"])
-        episodes = found.shape[1]
-    return (Curve(np.array(steps), np.array(scores), episodes) if steps else None), broken
+    good = [row for row in rows if are_scores(row.get("scores"), seeds)]
+    episodes = len(good[-1]["scores"][0]) if good else 0
+    good = [row for row in good if len(row["scores"][0]) == episodes]
+    if not good:
+        return None, len(rows)
+    table = np.array([row["scores"] for row in good], float)  # (evaluations, seeds, episodes)
+    return Curve(np.array([row["step"] for row in good]), mean_of(table, 2), episodes), len(rows) - len(good)
+
+
+def are_scores(values: Any, seeds: int) -> bool:
+    """A list for each seed, of as many numbers."""
+    if not isinstance(values, list) or len(values) != seeds or not all(are_numbers(each) for each in values):
+        return False
+    return len({len(each) for each in values}) == 1
 
 
 def losses_of(rows: list[Row]) -> dict[str, Series]:
     """Each quantity of training, as means over neighbouring epochs where there are many."""
-    names = dict.fromkeys(name for row in rows if isinstance(row.get("metrics"), dict) for name in row["metrics"])
+    rows = [row for row in rows if isinstance(row.get("metrics"), dict)]
+    names = dict.fromkeys(name for row in rows for name in row["metrics"])
     found = {}
-    for name in list(names)[:40]:
-        values = [(row["step"], row["metrics"][name]) for row in rows if name in row.get("metrics", {})]
-        values = [(step, numbers) for step, numbers in values if isinstance(numbers, list) and numbers]
+    for name in list(names)[:MOST]:
+        values = [(row["step"], row["metrics"][name]) for row in rows if are_numbers(row["metrics"].get(name))]
         if values:
             found[str(name)] = series(values)
     return found
+
+
+def are_numbers(values: Any) -> bool:
+    return isinstance(values, list) and bool(values) and all(v is None or type(v) in (int, float) for v in values)
 
 
 def series(values: list[tuple[int, list[float | None]]]) -> Series:
@@ -152,9 +156,11 @@ def series(values: list[tuple[int, list[float | None]]]) -> Series:
     width = max(len(numbers) for _, numbers in values)
     table = np.array([[*numbers, *[None] * (width - len(numbers))] for _, numbers in values], float)
     steps = np.array([step for step, _ in values])
-    blocks = np.array_split(np.arange(len(steps)), min(POINTS, len(steps)))
-    ends = [int(steps[block[-1]]) for block in blocks]
-    means = np.array([mean_of(table[block], axis=0) for block in blocks])  # (points, seeds)
+    starts = np.unique(np.linspace(0, len(steps), min(POINTS, len(steps)), endpoint=False).astype(int))
+    ends = [int(step) for step in steps[np.append(starts[1:], len(steps)) - 1]]
+    known = ~np.isnan(table)
+    total, count = (np.add.reduceat(part, starts, axis=0) for part in (np.where(known, table, 0.0), known.astype(int)))
+    means = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)  # (points, seeds)
     return Series(ends, rounded(mean_of(means, 1)), rounded(edge(means, np.fmin)), rounded(edge(means, np.fmax)))
 
 

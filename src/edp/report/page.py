@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import time
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -70,7 +69,7 @@ def contents(entries: list[Entry]) -> dict[str, Any]:
     return {
         "tasks": panels,
         "looks": [look for look in looks if look["actions"]],
-        "speed": [{"name": entry.name, **asdict(entry.speed)} for entry in known if entry.speed],
+        "speed": [{"name": entry.name, **vars(entry.speed)} for entry in known if entry.speed],
     }
 
 
@@ -81,10 +80,10 @@ def measure(runs: list[Entry]) -> str:
 
 
 def curves(entry: Entry) -> dict[str, Any]:
-    held = {f"{name} (held out)": asdict(series) for name, series in entry.held_out.items()}
+    held = {f"{name} (held out)": vars(series) for name, series in entry.held_out.items()}
     found: dict[str, Any] = {
         "name": f"{entry.method}, {entry.name}",
-        "losses": {name: asdict(series) for name, series in entry.losses.items()} | held,
+        "losses": {name: vars(series) for name, series in entry.losses.items()} | held,
         "scores": None,
         "rat": None,
         "oms": None,
@@ -93,9 +92,7 @@ def curves(entry: Entry) -> dict[str, Any]:
         return found
     steps, scores = [int(step) for step in entry.curve.steps], entry.curve.scores
     mean = mean_of(scores, 1)
-    found["scores"] = asdict(
-        Series(steps, rounded(mean), rounded(edge(scores, np.fmin)), rounded(edge(scores, np.fmax)))
-    )
+    found["scores"] = vars(Series(steps, rounded(mean), rounded(edge(scores, np.fmin)), rounded(edge(scores, np.fmax))))
     if not np.isnan(mean).all():
         best = int(np.nanargmax(mean))
         found["oms"] = [steps[best], float(mean[best])]

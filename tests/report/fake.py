@@ -1,0 +1,60 @@
+"""Run directories that nobody trained."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from edp import build
+from edp.data import tasks
+from edp.run import SCHEMA, about_here
+
+
+@cache
+def config_of(task: str, algorithm: str, policy: str) -> str:
+    choice = build.choose(algorithm, policy, None, {})
+    about = {"command": ["edp", "train", task, "--algo", algorithm], "device": "1 × cpu", "file": "data.hdf5"}
+    return json.dumps({"schema": SCHEMA, **about_here(), **choice.spec(tasks.get(task)).to_json(), **about})
+
+
+def make(
+    folder: Path,
+    task: str = "hopper-medium-v2",
+    algorithm: str = "td3bc",
+    policy: str = "diffusion",
+    evaluations: int = 12,
+    seeds: int = 3,
+    level: float = 50.0,
+    state: str = "finished",
+    **changes,
+) -> Path:
+    """A run with scores that rise to ``level``; ``changes`` are made to its config."""
+    rng = np.random.default_rng(evaluations + int(level))
+    folder.mkdir(parents=True)
+    config = json.loads(config_of(task, algorithm, policy)) | changes
+    config["training"] |= {"seeds": seeds, "steps": 1000 * evaluations, "eval_every": 1000}
+    (folder / "config.json").write_text(json.dumps(config))
+    steps = [1000 * (i + 1) for i in range(evaluations)]
+    status = {"state": state, "step": steps[-1] if steps else 0, "reason": "", "failed_seeds": {}}
+    (folder / "status.json").write_text(json.dumps(status))
+    rise = level * (1 - np.exp(-np.arange(1, evaluations + 1) / max(1, evaluations / 4)))
+    scores = rise[:, None, None] + rng.normal(0, 3, (evaluations, seeds, 10))
+    rows = [
+        {"kind": "training", "step": s, "scores": each.round(2).tolist()} for s, each in zip(steps, scores, strict=True)
+    ]
+    write(folder / "evaluations.jsonl", rows)
+    losses = [
+        {
+            "step": s,
+            "metrics": {"bc_loss": (1 / (i + 1) + rng.random(seeds) / 9).tolist(), "q_data": [float(i)] * seeds},
+        }
+        for i, s in enumerate(steps)
+    ]
+    write(folder / "metrics.jsonl", losses)
+    write(folder / "times.jsonl", [{"step": s, "steps_per_second": 50.0 + float(rng.random())} for s in steps])
+    return folder
+
+
+def write(path: Path, rows: list[dict]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))

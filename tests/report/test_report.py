@@ -1,0 +1,196 @@
+"""Tables and the page, without a browser."""
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake import make
+
+from edp.cli import main
+from edp.metrics import mean_interval
+from edp.report import collect, summary
+from edp.report.page import build
+
+HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
+
+
+def entries(*folders):
+    return collect.read_all(list(folders))
+
+
+def texts(table):
+    return [[cell.text for cell in row] for row in table.rows]
+
+
+def test_scores_are_those_of_all_seeds_beside_the_paper_s(tmp_path):
+    make(tmp_path / "a", level=80), make(tmp_path / "b", level=90)
+    (row,) = summary.scores(entries(tmp_path)).rows
+    curves = [entry.curve for entry in entries(tmp_path)]
+    rat = mean_interval(np.concatenate([curve.rat for curve in curves]))
+    oms = mean_interval(np.concatenate([curve.oms for curve in curves]))
+    assert [cell.text for cell in row] == [
+        *("hopper-medium-v2", "td3bc + diffusion", str(rat), str(oms)),
+        *("81.9", "98.6", "12,000", "6", "24"),
+    ]
+
+
+def test_runs_with_other_options_are_not_thrown_together(tmp_path):
+    first, second = make(tmp_path / "a"), make(tmp_path / "b")
+    config = json.loads((second / "config.json").read_text())
+    config["algorithm"]["lr"] = 0.01
+    (second / "config.json").write_text(json.dumps(config))
+    methods = [row[1].text for row in summary.scores(entries(first, second)).rows]
+    assert methods == ["td3bc + diffusion (lr 0.0003)", "td3bc + diffusion (lr 0.01)"]
+    differing = summary.differences(entries(first, second))
+    assert differing.columns == ["run", "algorithm.lr"]
+    assert texts(differing) == [["a", "0.0003"], ["b", "0.01"]]
+
+
+def test_ten_percent_bc_is_not_compared_with_bc(tmp_path):
+    folder = make(tmp_path / "a", algorithm="bc", policy="gaussian")
+    assert summary.scores(entries(folder)).rows[0][4].text == "52.9"
+    config = json.loads((folder / "config.json").read_text())
+    config["data"]["best"] = 0.1
+    (folder / "config.json").write_text(json.dumps(config))
+    assert summary.scores(entries(folder)).rows[0][4].text == ""
+
+
+def test_names_tell_runs_apart(tmp_path):
+    make(tmp_path / "x" / "run"), make(tmp_path / "y" / "run"), make(tmp_path / "y" / "other")
+    names = [entry.name for entry in collect.read_all([tmp_path / "x", tmp_path / "y", tmp_path / "x" / "run"])]
+    assert names == ["x/run", "other", "y/run"]
+
+
+def damage_config(folder):
+    (folder / "config.json").write_text('{"schema": 4, "algo')
+
+
+def damage_schema(folder):
+    (folder / "config.json").write_text('{"schema": 99}')
+
+
+def damage_types(folder):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"algorithm": 3}))
+
+
+def remove_config(folder):
+    (folder / "config.json").unlink()
+
+
+@pytest.mark.parametrize("harm", [damage_config, damage_schema, damage_types, remove_config])
+def test_a_damaged_run_is_shown_as_such_and_breaks_nothing(tmp_path, harm):
+    harm(make(tmp_path / "bad"))
+    make(tmp_path / "good")
+    found = entries(tmp_path)
+    assert [row[-2].text for row in summary.runs(found).rows] == ["damaged", "finished"]
+    assert len(summary.scores(found).rows) == 1
+    page = build(found, "title")
+    assert "2 runs, 1 of them damaged" in page
+
+
+def test_half_written_and_foreign_lines_are_passed_over(tmp_path):
+    folder = make(tmp_path / "a")
+    with open(folder / "evaluations.jsonl", "a") as file:
+        file.write(
+            '{"step": 5, "kind": "training", "scores": "none"}\n{"step": 6, "scores": [[1]]}\n{"step": 13000, "sco'
+        )
+    with open(folder / "metrics.jsonl", "a") as file:
+        file.write('{"step": 5, "metrics": {"bc_loss": "x", "new": [null, 1, "no"]}}\n{"step": 7, "metrics": 4}\n')
+    (entry,) = entries(folder)
+    assert not entry.damage
+    assert entry.notes == ["2 evaluation(s) could not be read"]
+    assert len(entry.curve.steps) == 12
+    build([entry], "title")
+
+
+def test_a_run_that_has_only_begun(tmp_path):
+    folder = make(tmp_path / "a", evaluations=0, state="running")
+    assert "<td>killed</td>" in build(entries(folder), "t").replace(' class="killed"', "")  # nobody holds it
+    assert texts(summary.scores(entries(folder)))[0][2:4] == ["", ""]
+
+
+def test_an_older_schema_is_read(tmp_path):
+    folder = make(tmp_path / "a")
+    config = json.loads((folder / "config.json").read_text())
+    config["schema"] = 3
+    for name in ("units", "own_task"):
+        del config[name]
+    (folder / "config.json").write_text(json.dumps(config))
+    assert not entries(folder)[0].damage
+
+
+def test_text_of_a_run_is_text_everywhere(tmp_path):
+    folder = make(tmp_path / "a", device=HOSTILE, command=["edp", HOSTILE])
+    make(tmp_path / "<b>x")
+    config = json.loads((folder / "config.json").read_text())
+    config["algorithm"]["name"] = HOSTILE
+    (folder / "config.json").write_text(json.dumps(config))
+    page = build(entries(tmp_path), HOSTILE)
+    assert page.count("<script") == 2
+    assert page.count("</script>") == 2
+    assert "<img" not in page
+    assert "<b>" not in page
+    assert "<img" not in summary.markdown(summary.scores(entries(tmp_path)))
+
+
+def test_markdown_and_latex_hold_the_same_numbers(tmp_path):
+    make(tmp_path / "a_b")
+    found = entries(tmp_path)
+    rat = summary.scores(found).rows[0][2].text
+    assert f"| {rat} |" in summary.markdown(summary.scores(found))
+    tex = summary.latex(summary.runs(found))
+    assert r"a\_b" in tex
+    assert tex.count(r"\\") == 2
+    for special, escaped in (
+        ("50 %", r"50 \%"),
+        ("a&b", r"a\&b"),
+        ("\\x", r"\textbackslash{}x"),
+        ("~", r"\textasciitilde{}"),
+    ):
+        assert summary.escaped(special) == escaped
+
+
+def test_the_command_writes_each_format(tmp_path, monkeypatch, capsys, fails):
+    monkeypatch.chdir(tmp_path)
+    make(Path("runs/a"))
+    assert main(["report"]) == 0
+    assert capsys.readouterr().out == "report.html\n"
+    assert main(["report", "runs", "--out", "t.tex"]) == 0
+    assert Path("t.tex").read_text().startswith(r"\begin{table}")
+    assert main(["report", "runs/a", "--format", "md"]) == 0
+    assert Path("report.md").read_text().startswith("### Scores")
+    assert "a report is html, md or tex, not 'pdf'" in fails("report", "--out", "x.pdf")
+    assert "no such folder" in fails("report", "nowhere")
+    Path("empty").mkdir()
+    assert "no runs in empty" in fails("report", "empty")
+
+
+def test_the_page_asks_for_nothing_from_elsewhere(tmp_path):
+    make(tmp_path / "a")
+    page = build(entries(tmp_path), "t")
+    for word in ("http://", "https://", "src=", "href=", "@import", "url("):
+        assert word not in page.replace("http://www.w3.org/2000/svg", "")  # a name, not a place
+
+
+def test_two_hundred_runs_are_quick_and_small(tmp_path):
+    """Each with 500 evaluations of five seeds."""
+    first = make(tmp_path / "0", evaluations=500, seeds=5)
+    for number in range(1, 200):
+        shutil.copytree(first, tmp_path / str(number))
+    start = time.perf_counter()
+    page = build(entries(tmp_path), "many")
+    seconds = time.perf_counter() - start
+    assert len(page) < 10e6
+    assert seconds < 10 * slowness(), seconds
+
+
+def slowness() -> float:
+    """How much slower this machine is just now than one that is at rest: it may have other work to do."""
+    start = time.perf_counter()
+    for _ in range(20):
+        json.loads(json.dumps(list(range(100_000))))
+    return max(1.0, (time.perf_counter() - start) / 0.25)
