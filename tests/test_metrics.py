@@ -63,3 +63,11 @@ def test_too_few_seeds_or_episodes_are_called_so():
     assert metrics.cautions(5, 10) == []
     assert "2 seeds" in metrics.cautions(2, 10)[0]
     assert "4 episodes" in metrics.cautions(5, 4)[0]
+
+
+def test_sparklines_go_from_the_lowest_to_the_highest():
+    assert metrics.sparkline([0, 1, 2, 3, 4, 5, 6, 7]) == "▁▂▃▄▅▆▇█"
+    assert metrics.sparkline([5, np.nan, 9]) == "▁ █"
+    assert len(metrics.sparkline(range(1000), 20)) == 20
+    assert metrics.sparkline([3, 3]) == "▄▄"
+    assert metrics.sparkline([]) == metrics.sparkline([np.nan]) == ""

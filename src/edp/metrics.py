@@ -48,6 +48,20 @@ def curve(rows: list[dict[str, Any]]) -> Curve:
     return Curve(np.array([row["step"] for row in rows]), np.array(scores), len(rows[0]["scores"][0]))
 
 
+BARS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: Any, width: int = 20) -> str:
+    """A curve in one line of text, from its lowest to its highest value; what is not known is a space."""
+    values = np.asarray(values, float)
+    if not len(values) or np.isnan(values).all():
+        return ""
+    blocks = [known_mean(block) for block in np.array_split(values, min(width, len(values)))]
+    low, high = np.nanmin(blocks), np.nanmax(blocks)
+    place = lambda value: round((value - low) / (high - low) * (len(BARS) - 1)) if high > low else 3  # noqa: E731
+    return "".join(" " if np.isnan(value) else BARS[place(value)] for value in blocks)
+
+
 class Interval(NamedTuple):
     value: float
     low: float

@@ -69,31 +69,37 @@ def summary(event: Epoch | Validation) -> str:
 
 @contextmanager
 def live(spec: Spec, step: int, console: Console) -> Iterator[Callable[[Event], None]]:
-    """A bar with the speed and the last score, and a line of losses below it."""
+    """A bar with the time left and the speed; below it the evaluations so far, the losses, and what went wrong."""
     bar = Progress(
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[speed]}  {task.fields[score]}"),
+        TextColumn("{task.fields[speed]}"),
         console=console,
     )
-    task = bar.add_task("train", total=spec.training.steps, completed=step, speed="compiling", score="")
-    losses = Text("", style="dim", no_wrap=True, overflow="ellipsis")
+    task = bar.add_task("train", total=spec.training.steps, completed=step, speed="compiling")
+    scores, losses, warnings = (
+        Text("", style=style, no_wrap=True, overflow="ellipsis") for style in ("bold", "dim", "yellow")
+    )
+    means: list[float] = []
 
     def show(event: Event) -> None:
         if isinstance(event, Epoch):
             bar.update(task, completed=event.step, speed=f"{event.steps_per_second:.0f} steps/s")
             losses.plain = summary(event)
         elif isinstance(event, Evaluation):
-            bar.update(task, score=f"score {score_text(event.scores)}")
+            means.append(float(metrics.known_mean(event.scores)))
+            best = f"  best {np.nanmax(means):.1f}" if len(means) > 1 and not np.isnan(means).all() else ""
+            scores.plain = f"score {score_text(event.scores)}  {metrics.sparkline(means, 30)}{best}{seed_scores(event)}"
             console.print(evaluation_line(event), highlight=False, markup=False)
         elif isinstance(event, Validation):
             console.print(validation_line(event), highlight=False, markup=False, soft_wrap=True)
         elif isinstance(event, SeedFailed):
-            console.print(f"seed {event.seed} failed: {event.why}", highlight=False, markup=False)
+            warnings.plain = f"seed {event.seed} failed: {event.why}"
+            console.print(warnings.plain, highlight=False, markup=False)
 
-    with Live(Group(bar, losses), console=console, refresh_per_second=4):
+    with Live(Group(bar, scores, losses, warnings), console=console, refresh_per_second=4):
         yield show
 
 
@@ -118,10 +124,15 @@ def plain(spec: Spec) -> Callable[[Event], None]:
 
 
 def evaluation_line(event: Evaluation, what: str = "") -> str:
-    seeds = "  ".join(f"{mean:.1f}" for mean in metrics.known_mean(event.scores, axis=1))
-    each = f"  (seeds: {seeds})" if len(event.scores) > 1 else ""
-    text = f"{what or f'step {event.step:>9,}'}  score {score_text(event.scores)}{each}  in {event.seconds:.1f} s"
+    score = f"{score_text(event.scores)}{seed_scores(event)}"
+    text = f"{what or f'step {event.step:>9,}'}  score {score}  in {event.seconds:.1f} s"
     return "\n".join([text, *failure_lines(event.failures)])
+
+
+def seed_scores(event: Evaluation) -> str:
+    """Each seed's mean, where there are several."""
+    means = metrics.known_mean(event.scores, axis=1)
+    return f"  (seeds: {'  '.join(f'{mean:.1f}' for mean in means)})" if len(means) > 1 else ""
 
 
 def validation_line(event: Validation) -> str:

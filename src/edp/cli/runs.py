@@ -27,7 +27,7 @@ def main(argv: list[str]) -> int:
     from rich.markup import escape
     from rich.table import Column, Table
 
-    columns = ("run", "task", "method", "seeds", "steps", "score", "state")
+    columns = ("run", "task", "method", "seeds", "steps", "score", "evaluations", "state")
     table = Table(*(Column(name, overflow="fold") for name in columns))
     for row in found:
         table.add_row(*(escape(str(cell)) for cell in cells(row)))
@@ -75,6 +75,7 @@ def summary(folder: Path) -> dict:
         "steps": status["step"],
         "of": config["training"]["steps"],
         "rat": score,
+        "curve": [] if curve is None else [round(float(mean), 2) for mean in metrics.known_mean(curve.scores, axis=1)],
         "state": status["state"],
         "reason": status["reason"],
         "failed_seeds": status["failed_seeds"],
@@ -82,9 +83,11 @@ def summary(folder: Path) -> dict:
 
 
 def cells(row: dict) -> list[str]:
+    from edp.metrics import sparkline
+
     state = row["state"] + (f": {row['reason']}" if row["reason"] else "")
     if row["state"] == "damaged":
-        return [row["run"], "", "", "", "", "", state]
+        return [row["run"], "", "", "", "", "", "", state]
     failed = [f"seed {seed}: {why}" for seed, why in row["failed_seeds"].items()]
     return [
         row["run"],
@@ -93,5 +96,6 @@ def cells(row: dict) -> list[str]:
         str(row["seeds"]),
         f"{row['steps']:,} of {row['of']:,}",
         "" if row["rat"] is None else f"{row['rat']:.1f}",
+        sparkline(row["curve"]),
         "; ".join([state, *(failed if row["state"] != "failed" else [])]),
     ]

@@ -1,0 +1,191 @@
+"""The page as a person has it, in a real browser."""
+
+import shutil
+import time
+
+import pytest
+from fake import make
+
+from edp.report import collect
+from edp.report.page import build
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver (apt install both)")
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
+)
+HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
+CONTRAST = """
+const parse = (text) => { const n = text.match(/[\\d.]+/g).map(Number); return [n[0], n[1], n[2], n[3] ?? 1]; };
+const light = ([r, g, b]) => {
+  const f = (c) => { c /= 255; return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };
+  return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b);
+};
+const behind = (node) => {
+  for (; node; node = node.parentElement) {
+    const found = parse(getComputedStyle(node).backgroundColor);
+    if (found[3] > 0) return found;
+  }
+  return [255, 255, 255, 1];
+};
+const bad = [];
+for (const node of document.querySelectorAll("main *")) {
+  const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+  if (!own || node.tagName === "OPTION") continue;
+  const style = getComputedStyle(node), colour = node instanceof SVGElement ? style.fill : style.color;
+  const [a, b] = [light(parse(colour)), light(behind(node))].sort((x, y) => y - x);
+  const ratio = (a + 0.05) / (b + 0.05);
+  if (ratio < 4.5) bad.push([node.tagName, node.textContent.slice(0, 30), ratio.toFixed(2)]);
+}
+return bad;
+"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('browser')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    make(folder / "a", level=90)
+    make(folder / "b", algorithm="iql", level=60)
+    make(folder / "c", task="walker2d-medium-v2", level=70, device=HOSTILE)
+    make(folder / HOSTILE.replace("/", "-"), algorithm="crr", level=30)
+    bad = make(folder / "bad")
+    (bad / "config.json").write_text("{")
+    file = folder / "report.html"
+    file.write_text(build(collect.read_all([folder]), HOSTILE))
+    return file
+
+
+@pytest.fixture
+def opened(browser, page):
+    browser.set_window_size(1440, 900)
+    browser.get(page.as_uri())
+    see_all(browser)
+    return browser
+
+
+def see_all(browser):
+    """Scroll through the page, so that everything is drawn."""
+    for _ in range(60):
+        end = browser.execute_script(
+            "window.scrollBy(0, 600); return scrollY + innerHeight >= document.documentElement.scrollHeight - 2"
+        )
+        time.sleep(0.05)
+        if end:
+            return
+
+
+def errors(browser):
+    return [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def test_it_opens_without_errors_and_draws_its_curves(opened):
+    assert errors(opened) == []
+    assert len(opened.find_elements("css selector", ".chart svg")) >= 5
+    assert opened.execute_script("return document.querySelectorAll('polyline').length") >= 8
+
+
+def test_script_in_names_is_text(opened):
+    assert opened.execute_script("return window.hacked") is None
+    assert HOSTILE in opened.find_element("css selector", "h1").text
+    assert opened.find_elements("css selector", "img") == []
+
+
+def test_a_click_on_a_column_sorts_by_it(opened):
+    table = opened.find_element("css selector", "table")
+    button = table.find_elements("css selector", "th button")[2]  # RAT
+    values = lambda: [  # noqa: E731
+        float(cell.get_attribute("data-value"))
+        for cell in table.find_elements("css selector", "td:nth-child(3)")
+        if cell.get_attribute("data-value")
+    ]
+    opened.execute_script("arguments[0].click()", button)
+    assert values() == sorted(values())
+    opened.execute_script("arguments[0].click()", button)
+    assert values() == sorted(values(), reverse=True)
+    assert len(set(values())) > 2
+
+
+def test_a_click_on_a_name_switches_its_curve_off_and_on(opened):
+    chart = "#curves-0 .chart polyline"
+    before = len(opened.find_elements("css selector", chart))
+    name = opened.find_element("css selector", "#curves-0 .legend button")
+    opened.execute_script("arguments[0].click()", name)
+    assert name.get_attribute("aria-pressed") == "false"
+    assert len(opened.find_elements("css selector", chart)) == before - 2  # of scores and of losses
+    opened.execute_script("arguments[0].click()", name)
+    assert len(opened.find_elements("css selector", chart)) == before
+
+
+def test_pointing_at_a_curve_shows_its_values(opened):
+    svg = opened.find_element("css selector", "#curves-0 .chart svg")
+    opened.execute_script("arguments[0].scrollIntoView({block: 'center'})", svg)
+    webdriver.ActionChains(opened).move_to_element(svg).perform()
+    tip = opened.find_element("css selector", "#curves-0 .tip")
+    assert tip.is_displayed()
+    assert "step " in tip.text
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+def test_nothing_sticks_out_of_the_window(browser, page, width):
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
+    )
+    try:
+        browser.get(page.as_uri())
+        see_all(browser)
+        sizes = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+        assert sizes[0] <= sizes[1] == width
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read(browser, page, scheme):
+    """Contrast of at least 4.5, as WCAG AA asks for."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    try:
+        browser.get(page.as_uri())
+        see_all(browser)
+        assert browser.execute_script(CONTRAST) == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_two_hundred_runs_respond(browser, tmp_path):
+    first = make(tmp_path / "runs" / "0", evaluations=500, seeds=5)
+    for number in range(1, 200):
+        shutil.copytree(first, tmp_path / "runs" / str(number))
+    file = tmp_path / "many.html"
+    file.write_text(build(collect.read_all([tmp_path / "runs"]), "many"))
+    browser.get(file.as_uri())
+    script = """
+    const start = performance.now();
+    document.querySelector("th button").click();
+    return performance.now() - start;
+    """
+    assert browser.execute_script(script) < 1000
+    browser.execute_script("document.getElementById('curves-0').scrollIntoView()")
+    time.sleep(0.5)
+    script = """
+    const start = performance.now();
+    document.querySelector("#curves-0 .legend button").click();
+    return performance.now() - start;
+    """
+    assert browser.execute_script(script) < 3000
+    assert errors(browser) == []
