@@ -26,6 +26,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--out", type=Path, metavar="FILE", help="where to (default: report.html, .md or .tex)")
     parser.add_argument("--format", metavar="…", help="html, md or tex (default: as --out ends, or html)")
     parser.add_argument("--title", default="Training diffusion policies", metavar="…", help="of the page")
+    parser.add_argument("--paper", action="store_true", help="also the paper's tables, with these runs beside them")
+    parser.add_argument(
+        "--bench", type=Path, metavar="FILE", help="for the paper's speeds: what edp bench --json wrote"
+    )
     parser.add_argument("--watch", action="store_true", help="make it again as runs go on, until Ctrl-C")
     parser.add_argument("--every", type=float, default=10.0, metavar="…", help="seconds between looks (default: 10)")
     values = parser.parse(argv)
@@ -36,6 +40,8 @@ def main(argv: list[str]) -> int:
     kind = values.format or (values.out.suffix.lstrip(".") if values.out else "html")
     if kind not in FORMATS:
         raise UserError(f"a report is html, md or tex, not {kind!r}")
+    if values.bench and not values.paper:
+        raise UserError("--bench is for the paper's speeds: use it with --paper")
     if not values.every >= LEAST:
         raise UserError(f"--every must be at least {LEAST}, not {values.every:g}")
     out = values.out or Path("report" + FORMATS[kind])
@@ -51,16 +57,17 @@ def main(argv: list[str]) -> int:
 
 
 def write(values, kind: str, out: Path) -> None:
-    from edp.report import collect, summary
+    from edp.report import collect, paper, summary
     from edp.run import write_whole, writing
 
     entries = collect.read_all(values.runs)
+    of_paper = paper.tables(entries, values.bench) if values.paper else []
     if kind == "html":
         from edp.report.page import build
 
-        text = build(entries, values.title, round(values.every) if values.watch else 0)
+        text = build(entries, values.title, of_paper, round(values.every) if values.watch else 0)
     else:
         form = {"md": summary.markdown, "tex": summary.latex}[kind]
-        text = "\n".join(form(table) for table in (summary.scores(entries), summary.runs(entries)))
+        text = "\n".join(form(table) for table in (summary.scores(entries), *of_paper, summary.runs(entries)))
     with writing(out):
         write_whole(out, text)

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import time
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,8 @@ from edp.report.collect import Entry, Series, edge, mean_of, rounded
 STATES = ("finished", "running", "stopped", "failed", "killed", "damaged")
 
 
-def build(entries: list[Entry], title: str, refresh: int = 0) -> str:
-    """The page as text; with ``refresh``, it loads itself again after so many seconds."""
+def build(entries: list[Entry], title: str, more: Sequence[summary.Table] = (), refresh: int = 0) -> str:
+    """The page as text, with ``more`` tables; with ``refresh``, it loads itself again after so many seconds."""
     here = Path(__file__).parent
     script, style = (here / "page.js").read_text(), (here / "page.css").read_text()
     digest = "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -44,7 +45,7 @@ def build(entries: list[Entry], title: str, refresh: int = 0) -> str:
         digest=digest,
         states=STATES,
         tables=[summary.scores(entries), summary.runs(entries)],
-        details=[table for table in (summary.differences(entries),) if table.rows or table.notes],
+        details=[table for table in (*more, summary.differences(entries)) if table.rows or table.notes],
         commands=summary.commands(entries),
         data=data,
         json=Markup(embedded(data)),

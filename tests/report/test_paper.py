@@ -1,0 +1,77 @@
+"""The paper's tables, with ours beside them."""
+
+import json
+
+import pytest
+from fake import make
+
+from edp.cli import main
+from edp.data.paper import TABLES
+from edp.report import collect, paper
+
+
+def row_of(table, name):
+    (row,) = [row for row in table.rows if row[0].text == name]
+    return dict(zip(table.columns, [cell.text for cell in row], strict=False))
+
+
+def column_after(table, name, task):
+    (row,) = [row for row in table.rows if row[0].text == task]
+    return row[table.columns.index(name) + 1].text
+
+
+@pytest.mark.parametrize("name", paper.COLUMNS)
+def test_every_number_of_the_paper_is_in_its_table(name):
+    table = paper.table(name, [])
+    for task, numbers in TABLES[name]["rows"].items():
+        shown = [row_of(table, task)[column] for column in TABLES[name]["columns"]]
+        assert shown == ["" if number is None else f"{number:.1f}" for number in numbers]
+    ours = [i for i, column in enumerate(table.columns) if column == "ours"]
+    assert ours
+    assert all(row[i].text == "" for row in table.rows for i in ours)  # honestly empty
+
+
+def test_runs_are_found_for_their_columns(tmp_path):
+    make(tmp_path / "edp", level=90)
+    make(tmp_path / "iql", algorithm="iql", level=60)
+    chain = make(tmp_path / "dql", level=20)
+    config = json.loads((chain / "config.json").read_text())
+    config["policy"] |= {"train_action": "chain", "sampler": "ddpm"}
+    (chain / "config.json").write_text(json.dumps(config))
+    make(tmp_path / "imitation", level=99, regenerated=True)
+    entries = collect.read_all([tmp_path])
+    task = "hopper-medium-v2"
+    first = lambda name, column: float(column_after(paper.table(name, entries), column, task).split()[0])  # noqa: E731
+    assert first("overall", "TD3+BC EDP") == pytest.approx(85, abs=8)
+    assert first("overall", "IQL EDP") == pytest.approx(57, abs=6)
+    assert first("reproduce", "EDP") > first("overall", "TD3+BC EDP")  # the best is not the average
+    assert first("reproduce", "DQL (JAX)") == pytest.approx(20, abs=6)
+    assert column_after(paper.table("overall", entries), "CRR EDP", task) == ""
+
+
+def test_averages_need_every_task_of_a_domain(tmp_path):
+    for kind in ("complete", "partial"):
+        make(tmp_path / kind, task=f"kitchen-{kind}-v0", algorithm="iql", level=40)
+    entries = collect.read_all([tmp_path])
+    assert column_after(paper.table("overall", entries), "IQL EDP", "kitchen, average") == ""
+    make(tmp_path / "mixed", task="kitchen-mixed-v0", algorithm="iql", level=70)
+    table = paper.table("overall", collect.read_all([tmp_path]))
+    each = [column_after(table, "IQL EDP", f"kitchen-{kind}-v0") for kind in ("complete", "partial", "mixed")]
+    average = column_after(table, "IQL EDP", "kitchen, average")
+    assert float(average) == pytest.approx(sum(float(text.split()[0]) for text in each) / 3, abs=0.11)
+
+
+def test_the_command_adds_them_and_the_speed(tmp_path, monkeypatch, fails, capsys):
+    monkeypatch.chdir(tmp_path)
+    make(tmp_path / "runs" / "a")
+    rows = [{"name": "edp", "what": "training", "steps_per_second": 47.25}]
+    (tmp_path / "bench.json").write_text(json.dumps({"variants": rows}))
+    assert main(["report", "--paper", "--bench", "bench.json", "--out", "all.md"]) == 0
+    text = (tmp_path / "all.md").read_text()
+    assert "| EDP | 116.2 | 47.2 | 411.8 |  |" in text
+    assert "repeats that of CQL" in text
+    assert main(["report", "--paper"]) == 0
+    assert "Diffusion-QL" in (tmp_path / "report.html").read_text()
+    assert "use it with --paper" in fails("report", "--bench", "bench.json")
+    (tmp_path / "bench.json").write_text("[]")
+    assert "not a result of edp bench" in fails("report", "--paper", "--bench", "bench.json")
