@@ -26,7 +26,7 @@ class TrainOptions:
     seeds: int = option(1, "how many seeds to train, all in one program", low=1, high=10_000)
     seed: int = option(0, "the first of the seeds", low=0, high=2**31 - 10_001)
     epoch_steps: int = option(1000, "steps in one compiled epoch; metrics are means over it", low=1)
-    eval_every: int = option(10_000, "steps between evaluations", low=1)
+    eval_every: int = option(10_000, "steps between evaluations (at ends of epochs)", low=1)
     checkpoint_every: int = option(10_000, "steps between checkpoints (there is one at each evaluation, too)", low=1)
 
 

@@ -142,3 +142,14 @@ def test_many_columns_and_few_rows_can_be_drawn(tmp_path, monkeypatch, rng):
 def test_the_picture_is_refused_before_the_data_is_read(fails, tmp_path):
     np.savez(tmp_path / "a.npz", **make())
     assert "pictures are .png, .svg, .pdf" in fails("data", "check", tmp_path / "a.npz", "--out", "a.txt")
+
+
+def test_ranges_that_training_would_refuse(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    lines = ["observation_0,action_0,action_1,reward", *(f"{i % 7},{20 + i},{i},{i % 3}" for i in range(30))]
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "columns.toml").write_text("action_low = 0\naction_high = [60, 28]\n")
+    assert main(["data", "check", "a.csv", "--columns", "columns.toml", "--json"]) == 1
+    told = [finding["what"] for finding in json.loads(capsys.readouterr().out)["findings"]]
+    assert "action 'action_1' spans 0 to 29, and its range is 0 to 28" in told
+    assert not any("'action_0' spans" in what for what in told)

@@ -29,13 +29,14 @@ def check(argv: list[str]) -> int:
     from edp.data import health, pictures, sources
     from edp.data.d4rl import check_writable
 
-    meaning, _ = columns_of(values)
+    meaning, ranges = columns_of(values)
     title = values.data.removeprefix(sources.MINARI).replace("/", "-") if values.data.startswith(sources.MINARI) else ""
     page = values.out or Path(f"{title or Path(values.data).absolute().stem}-check.png")
     if page.suffix not in PICTURES:
         raise UserError(f"{page}: pictures are {', '.join(PICTURES)}")
     log = sources.open_log(values.data, meaning)
     found = health.examine(log)
+    found.findings += health.outside(found, ranges.get("action_low", log.low), ranges.get("action_high", log.high))
     if not values.no_picture:
         check_writable(page)
         pictures.draw(found, page)
@@ -105,7 +106,10 @@ def convert(argv: list[str]) -> int:
         log = replace(log, low=ranges.get("action_low", log.low), high=ranges.get("action_high", log.high))
     if log.left_out:
         note(f"left out: {', '.join(log.left_out[:12])}{', …' if len(log.left_out) > 12 else ''}")
-    print(sources.write(values.to, log))
+    place = sources.write(values.to, log)
+    if values.to.startswith(sources.MINARI) and not sources.knows_next(log):
+        note("Minari needs the state after a step: the last step of each episode that was cut off is left out")
+    print(place)
     return 0
 
 

@@ -111,7 +111,8 @@ def result_table(spec: Spec, dataset: Dataset, folder: Run) -> None:
         score_table(spec, dataset, folder, console)
     if folder.validations():
         validation_tables(spec, folder, console)
-    again = f"; evaluate again with: edp eval {folder.folder}" if spec.task.env else ""
+    own = f" --env {spec.task.env}" if ":" in spec.task.env else ""  # the user's word is needed again
+    again = f"; evaluate again with: edp eval {folder.folder}{own}" if spec.task.env else ""
     console.print(f"kept in {folder.folder}{again}", soft_wrap=True, highlight=False, markup=False)
 
 

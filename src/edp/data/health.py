@@ -1,5 +1,6 @@
 """What is in a log, and what in it would make training worse than it needs to be. Nothing is printed here."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -277,6 +278,22 @@ def columns_that_say_little(health: Health) -> list[Finding]:
             )
         )
     return found
+
+
+def outside(health: Health, low: Sequence[float], high: Sequence[float]) -> list[Finding]:
+    """Actions that are not in the range that is given for them."""
+    columns = health.of("action")
+    sides = [list(side) * (len(columns) if len(side) == 1 else 1) for side in (low, high)]
+    sides = [side or [edge] * len(columns) for side, edge in zip(sides, (-np.inf, np.inf), strict=True)]
+    return [
+        Finding(
+            "error",
+            f"action {column.name!r} spans {column.low:.6g} to {column.high:.6g}, and its range is {a:g} to {b:g}",
+            "training refuses it: widen the range (action_low, action_high), or leave such rows out",
+        )
+        for column, a, b in zip(columns, *sides, strict=False)
+        if column.low < a or column.high > b
+    ]
 
 
 def rewards_that_say_little(health: Health) -> list[Finding]:

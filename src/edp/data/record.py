@@ -99,7 +99,7 @@ def checked_action(action: Any, space: Any, obs: Any) -> np.ndarray:
 
 
 def load_callable(name: str) -> Policy:
-    """``module:function``, as the user names it; a class, or a function without arguments, makes the policy."""
+    """``module:function``, as the user names it; a class makes the policy when it is called without arguments."""
     import importlib
     import sys
     from pathlib import Path
@@ -110,10 +110,11 @@ def load_callable(name: str) -> Policy:
         found = importlib.import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
+        found = found() if isinstance(found, type) else found
     except Exception as error:  # it is the user's code
         raise UserError(f"--policy {name}: {type(error).__name__}: {first_line(error)}") from None
     finally:
         sys.path.remove(str(Path.cwd()))
     if not callable(found):
         raise UserError(f"--policy {name}: not something that can be called with an observation")
-    return found() if isinstance(found, type) else found
+    return found
