@@ -1,17 +1,15 @@
 """Steps from NumPy: arrays, lists of episodes, and ``.npz`` files, with the names of D4RL's layout."""
 
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from edp.data.columns import listed, printable
 from edp.data.d4rl import OPTIONAL, REQUIRED, replacing
 from edp.data.log import PIECE, Log, Steps, find_timeouts, in_pieces, refuse_missing
 from edp.errors import UserError, first_line
-
-REFUSED = (OSError, TypeError, ValueError, AttributeError, EOFError, KeyError, NotImplementedError, RuntimeError)
 
 
 def from_arrays(
@@ -28,10 +26,14 @@ def from_arrays(
 ) -> Log:
     """A log from whole arrays, one row a step. See ``Log`` for what may be told about it."""
     columns = (observations, actions, rewards, terminals, timeouts, next_observations)
-    steps = Steps(*(None if column is None else np.asarray(column) for column in columns))  # pyright: ignore
+    try:
+        steps = Steps(*(None if column is None else np.asarray(column) for column in columns))  # pyright: ignore
+    except ValueError as error:  # lists of different lengths
+        raise UserError(f"{name}: {first_line(error)}") from None
     if timeouts is None:
-        ends = steps.terminals.astype(bool) if steps.terminals.ndim == 1 else steps.terminals
-        steps = steps._replace(timeouts=find_timeouts(ends, episode_limit))
+        flags = steps.terminals.ndim == 1 and steps.terminals.dtype.kind in "biuf"
+        found = find_timeouts(steps.terminals.astype(bool), episode_limit) if flags else steps.terminals
+        steps = steps._replace(timeouts=found)
     size = len(steps.observations) if steps.observations.ndim else 0
     return Log(name, lambda: in_pieces(steps) if size > PIECE else iter([steps]), size, **about)
 
@@ -66,12 +68,12 @@ def open_npz(path: Path, episode_limit: int | None = None) -> Log:
     arrays = read_npz(path)
     missing = [key for key in REQUIRED if key not in arrays]
     if missing:
-        raise UserError(f"{path}: missing {', '.join(missing)} (has: {', '.join(sorted(arrays)) or 'nothing'})")
+        raise UserError(f"{path}: missing {', '.join(missing)} (has: {listed(sorted(arrays))})")
     columns = {key: arrays[key] for key in (*REQUIRED, *OPTIONAL) if key in arrays}
     for key, column in columns.items():
         if not column.ndim:
             raise UserError(f"{path}: {key} is one number, not a column")
-    others = tuple(sorted(arrays.keys() - columns.keys()))
+    others = tuple(printable(name) for name in sorted(arrays.keys() - columns.keys()))
     return from_arrays(**columns, episode_limit=episode_limit, name=str(path), left_out=others)
 
 
@@ -79,15 +81,19 @@ def read_npz(path: Path, kind: str = "file of arrays") -> dict[str, np.ndarray]:
     """A file's arrays."""
     refuse_missing(path, kind)
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except (*REFUSED, zipfile.BadZipFile, SyntaxError, MemoryError) as error:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except Exception as error:  # whatever zipfile, zlib and NumPy raise
         raise UserError(f"{path}: not a {kind} ({first_line(error)})") from None
+    others = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
+    if others:
+        raise UserError(f"{path}: not a {kind} ({listed(others)}: no array)")
+    return arrays
 
 
 def write_npz(path: Path, steps: Steps) -> None:
-    with replacing(path) as part:
-        np.savez_compressed(part, **{key: column for key, column in steps._asdict().items() if column is not None})
+    with replacing(path) as part, part.open("wb") as file:
+        np.savez_compressed(file, **{key: column for key, column in steps._asdict().items() if column is not None})
 
 
 def episodes_of(steps: Steps) -> Iterator[Steps]:

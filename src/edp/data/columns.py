@@ -1,7 +1,8 @@
 """Which columns of a table mean what."""
 
+import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -70,12 +71,13 @@ def choose(columns: Columns, names: list[str], path: Path) -> Chosen:
         matches = [[name for name in names if name == pattern or fnmatchcase(name, pattern)] for pattern in patterns]
         if given and not all(matches):
             missing = patterns[[bool(match) for match in matches].index(False)]
-            raise UserError(f"{path}: {unknown(f'column in {flag(entry.name)}', missing, names)}")
+            raise UserError(f"{path}: {unknown(f'column in {flag(entry.name)}', missing, map(printable, names))}")
         together = tuple(name for match in matches for name in match)
         if entry.name in NEEDED and not together:
-            shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
             what = entry.name.removesuffix("_columns")
-            raise UserError(f"{path}: which columns are the {what}s? Say it with {flag(entry.name)} (has: {shown})")
+            raise UserError(
+                f"{path}: which columns are the {what}s? Say it with {flag(entry.name)} (has: {listed(names)})"
+            )
         found[entry.name] = together if isinstance(wanted, tuple) else "".join(together[:1])
     chosen = Chosen(**found)
     twice = [name for name in chosen.all if chosen.all.count(name) > 1]
@@ -87,13 +89,23 @@ def choose(columns: Columns, names: list[str], path: Path) -> Chosen:
     return chosen
 
 
+def printable(name: str) -> str:
+    """A name on one line, whatever is in it."""
+    return repr(name)[1:-1]
+
+
+def listed(names: Iterable[str]) -> str:
+    names = [printable(name) for name in names]
+    return ", ".join(names[:12]) + (", …" if len(names) > 12 else "") or "nothing"
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """The meaning of columns, and the ranges of actions, from a small file."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, or of a number with thousands of digits
         raise UserError(f"{path}: not a TOML file ({first_line(error)})") from None
     known = [*DEFAULTS, *RANGES]
     for name in content:
@@ -105,7 +117,9 @@ def read_toml(path: Path) -> dict[str, Any]:
 def entry(name: str, value: Any, path: Path) -> Any:
     several = value if isinstance(value, list) else [value]
     if name in RANGES:
-        if not several or any(type(number) not in (int, float) for number in several):
+        if not several or not all(
+            type(number) in (int, float) and abs(number) <= sys.float_info.max for number in several
+        ):
             raise UserError(f"{path}: {name} must be a number, or a list of them")
         return tuple(float(number) for number in several)
     if not several or not all(isinstance(text, str) and text for text in several):

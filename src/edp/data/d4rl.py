@@ -1,6 +1,7 @@
 """D4RL's HDF5 layout: one data set for each column of the steps."""
 
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,9 @@ from typing import Any
 import h5py
 import numpy as np
 
+from edp.data.columns import listed, printable
 from edp.data.log import (
+    LARGEST,
     PIECE,
     Behaved,
     Dataset,
@@ -44,17 +47,18 @@ def open_log(path: Path, episode_limit: int | None = None) -> Log:
         for key, shape in shapes.items():
             if not shape:
                 raise UserError(f"{path}: {key} is one number, not a column")
+            if not is_written(found[key].id):
+                raise UserError(f"{path}: not all {key} were written (is the file complete?)")
         attributes = dict(file.attrs)
-        others = tuple(sorted(set(file) - {*REQUIRED, *OPTIONAL}))
-    reference = attributes.get("min_return"), attributes.get("max_return")
+        others = tuple(printable(name) for name in sorted(set(file) - {*REQUIRED, *OPTIONAL}))
     return Log(
         name=str(path),
         pieces=lambda: pieces(path, episode_limit),
         size=lengths["observations"],
         behaviours=known_behaviours(attributes),
-        regenerated=str(attributes.get("regenerated", "")),
-        env=str(attributes.get("env", "")),
-        reference=(float(reference[0]), float(reference[1])) if None not in reference else None,  # pyright: ignore
+        regenerated=text(attributes.get("regenerated")),
+        env=text(attributes.get("env")),
+        reference=known_reference(attributes),
         left_out=others,
     )
 
@@ -81,7 +85,7 @@ def opened(path: Path) -> Iterator[h5py.File]:
     try:
         with h5py.File(path, "r", rdcc_nbytes=CHUNK_CACHE, rdcc_nslots=10_007) as file:
             yield file
-    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError, MemoryError) as error:
         raise UserError(f"{path}: damaged HDF5 file ({first_line(error)})") from None
 
 
@@ -90,16 +94,37 @@ def columns(file: h5py.File, path: Path) -> dict[str, h5py.Dataset]:
     found = {key: entry for key, entry in entries.items() if isinstance(entry, h5py.Dataset)}
     missing = [key for key in REQUIRED if key not in found]
     if missing:
-        raise UserError(f"{path}: missing {', '.join(missing)} (has: {', '.join(sorted(file)) or 'nothing'})")
+        raise UserError(f"{path}: missing {', '.join(missing)} (has: {listed(sorted(file))})")
     return found
+
+
+def is_written(data: h5py.h5d.DatasetID) -> bool:
+    """Whether all of it is in the file. HDF5 reads zeros where it is not, however many the file claims."""
+    layout = data.get_create_plist()
+    if layout.get_layout() == h5py.h5d.CHUNKED:
+        chunks = (-(-length // each) for length, each in zip(data.shape, layout.get_chunk(), strict=True))
+        return data.get_num_chunks() >= math.prod(chunks)
+    return layout.get_layout() == h5py.h5d.VIRTUAL or 0 in data.shape or data.get_storage_size() > 0
 
 
 def known_behaviours(attributes: Mapping[str, Any]) -> list[Behaved]:
     """What ``edp data make`` noted of the policies behind a file; nothing for files of other origin."""
     try:
-        return [Behaved(**entry) for entry in json.loads(attributes["behaviours"])]
-    except (KeyError, TypeError, ValueError):
+        found = [Behaved(**entry) for entry in json.loads(attributes["behaviours"])]
+        return [Behaved(str(a), int(b), int(c), float(d)) for a, b, c, d in found]
+    except (KeyError, TypeError, ValueError, RecursionError, OverflowError):
         return []
+
+
+def known_reference(attributes: Mapping[str, Any]) -> tuple[float, float] | None:
+    low, high = attributes.get("min_return"), attributes.get("max_return")
+    if isinstance(low, np.integer | np.floating) and isinstance(high, np.integer | np.floating):
+        return (float(low), float(high)) if -LARGEST <= low < high <= LARGEST else None
+    return None
+
+
+def text(attribute: Any) -> str:
+    return attribute if isinstance(attribute, str) else ""
 
 
 def write(path: Path, arrays: Mapping[str, np.ndarray], attributes: Mapping[str, Any]) -> None:
@@ -128,9 +153,9 @@ def replacing(path: Path) -> Iterator[Path]:
 
 def check_writable(path: Path) -> None:
     """Find out before long work whether its result can be kept."""
-    if path.is_dir():
-        raise UserError(f"{path}: is a directory; give the name of a file")
     try:
+        if path.is_dir():
+            raise UserError(f"{path}: is a directory; give the name of a file")
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):
             pass

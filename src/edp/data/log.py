@@ -19,7 +19,7 @@ from edp.cache import cache_folder
 from edp.errors import UserError
 
 PIECE = 65_536  # rows at a time
-LARGEST = float(np.finfo(np.float32).max)
+LARGEST = float(np.nextafter(2.0**128 - 2.0**103, 0))  # that does not become infinite in float32
 
 
 class Steps(NamedTuple):
@@ -103,18 +103,21 @@ def read(log: Log, episode_return: str = "sum", on_disk: bool = False) -> Datase
             yield steps
 
     columns: dict[str, Column] = {}
-    for steps, episode in with_next(noted(checked(log))):
-        parts = {
-            "obs": steps.observations,
-            "action": steps.actions,
-            "reward": steps.rewards,
-            "next_obs": steps.next_observations,
-            "not_done": ~steps.terminals,
-            "episode": episode,
-        }
-        for name, part in parts.items():
-            kind = np.int32 if name == "episode" else np.float32
-            columns.setdefault(name, column(part.shape[1:], kind)).add(part)
+    try:
+        for steps, episode in with_next(noted(checked(log))):
+            parts = {
+                "obs": steps.observations,
+                "action": steps.actions,
+                "reward": steps.rewards,
+                "next_obs": steps.next_observations,
+                "not_done": ~steps.terminals,
+                "episode": episode,
+            }
+            for name, part in parts.items():
+                kind = np.int32 if name == "episode" else np.float32
+                columns.setdefault(name, column(part.shape[1:], kind)).add(part)
+    except MemoryError:
+        raise UserError(f"{log.name}: too large for the memory (--block leaves it on disk)") from None
     if not columns:
         why = "no transition in it has a known next state" if terminals.used else "no transitions in it"
         raise UserError(f"{log.name}: {why}")
@@ -129,7 +132,10 @@ class Column:
     def __init__(self, shape: tuple[int, ...], kind: Any, size: int, on_disk: bool):
         self.shape, self.kind, self.used = shape, np.dtype(kind), 0
         self.file = temporary_file() if on_disk else None
-        self.array = np.empty((0 if on_disk else size, *shape), kind)
+        try:
+            self.array = np.empty((0 if on_disk else size, *shape), kind)
+        except (MemoryError, ValueError):  # a damaged file may claim any size
+            self.array = np.empty((0, *shape), kind)
 
     def add(self, part: np.ndarray) -> None:
         if self.file is not None:
@@ -197,10 +203,13 @@ def joined(parts: list[Steps]) -> Steps:
 
 def whole(log: Log) -> Steps:
     """All steps of a log, as they were recorded."""
-    parts = list(checked(log))
-    if not parts:
-        raise UserError(f"{log.name}: no transitions in it")
-    return joined(parts)
+    try:
+        parts = list(checked(log))
+        if not parts:
+            raise UserError(f"{log.name}: no transitions in it")
+        return joined(parts)
+    except MemoryError:
+        raise UserError(f"{log.name}: too large for the memory") from None
 
 
 def checked(log: Log, finite: bool = True) -> Iterator[Steps]:
@@ -246,7 +255,7 @@ def cut_off(steps: Steps, limit: int, before: int) -> tuple[Steps, int]:
 def check_shapes(steps: Steps, name: str, row: int) -> None:
     columns = {key: column for key, column in steps._asdict().items() if column is not None}
     for key, column in columns.items():
-        if not (np.issubdtype(column.dtype, np.number) or column.dtype == bool) or np.iscomplexobj(column):
+        if column.dtype.kind not in "biuf":
             raise UserError(f"{name}: {key} holds {column.dtype}, not numbers")
         wanted = 2 if key in WIDE else 1
         if column.ndim != wanted:
@@ -268,9 +277,9 @@ def check_finite(column: np.ndarray, key: str, name: str, row: int) -> None:
     if key in FLAGS and column.dtype != bool and not ((column == 0) | (column == 1)).all():
         bad = int(np.argmin((column == 0) | (column == 1)))
         raise UserError(f"{name}: {key} must be 0 or 1, and row {row + bad} has {column[bad]}")
-    if column.min() >= -LARGEST and column.max() <= LARGEST:  # neither where there is a NaN
+    if float(column.min()) >= -LARGEST and float(column.max()) <= LARGEST:  # neither where there is a NaN
         return
-    good = np.abs(column) <= LARGEST
+    good = np.abs(column.astype(np.float64)) <= LARGEST
     rows = good if good.ndim == 1 else good.all(axis=1)
     at = int(np.argmin(rows))
     which = "" if good.ndim == 1 else f", column {int(np.argmin(good[at]))}"
@@ -306,6 +315,18 @@ def in_pieces(steps: Steps) -> Iterator[Steps]:
         yield steps.rows(slice(start, start + PIECE))
 
 
+def plain(column: np.ndarray) -> np.ndarray:
+    """Numbers of a kind that every format has."""
+    kind = (
+        column.dtype.newbyteorder("=") if column.dtype.kind in "if" and column.dtype.itemsize in (4, 8) else np.float64
+    )
+    return column.astype(kind, copy=False)
+
+
 def refuse_missing(path: Path, kind: str = "file") -> None:
-    if not path.exists():
-        raise UserError(f"{path}: no such {kind}")
+    try:
+        path.stat()
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such {kind}") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: {getattr(error, 'strerror', None) or error}") from None

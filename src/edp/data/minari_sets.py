@@ -6,6 +6,7 @@ that ``gymnasium.wrappers.FlattenObservation`` gives the same from the environme
 """
 
 import json
+import logging
 import shutil
 import warnings
 from collections.abc import Iterator, Sequence
@@ -16,34 +17,38 @@ import gymnasium
 import minari
 import numpy as np
 from gymnasium import spaces
+from h5py import File, h5d, h5o  # pyright: ignore
 from minari.data_collector.episode_buffer import EpisodeBuffer
 from minari.dataset.minari_dataset import parse_dataset_id
 from minari.dataset.minari_storage import MinariStorage
 from minari.storage.datasets_root_dir import get_dataset_path
 
-from edp.data.log import Log, Steps, with_next
+from edp.data.d4rl import is_written
+from edp.data.log import LARGEST, Log, Steps, plain, with_next
 from edp.envs.make import is_registered
 from edp.errors import UserError, first_line
 
 PREFIX = "minari:"
 GATHER = 4096  # steps, at least, in a piece
-REFUSED = (
-    *(OSError, ValueError, TypeError, KeyError, AttributeError, AssertionError, IndexError, RuntimeError),
-    *(RecursionError, OverflowError, MemoryError, NotImplementedError),
-)
+WIDEST = 2**20  # numbers in an observation
 
 
 def path_of(name: str) -> Path:
     """Where a data set is kept, if it is here."""
     try:
         parse_dataset_id(name)
-        return Path(get_dataset_path(name))
+        path = Path(get_dataset_path(name))
+        path.exists()  # raises where no folder can have the name
+        return path
     except (ValueError, TypeError):
         raise UserError(f"{PREFIX}{name}: names of Minari's data sets are like mine/first-v0") from None
+    except OSError as error:
+        raise UserError(f"{PREFIX}{name}: no folder for it ({error.strerror})") from None
 
 
 def download(name: str) -> Path:
     path = path_of(name)
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it tells of each of its attempts
     try:
         minari.download_dataset(name)
     except Exception as error:  # whatever its network libraries raise
@@ -65,6 +70,8 @@ def open_minari(name: str) -> Log:
             storage = MinariStorage.read(path / "data")
         seen, acted = storage.observation_space, storage.action_space
         check_space(seen, f"{title}: observations")
+        if not 0 < spaces.flatdim(seen) <= WIDEST:
+            raise UserError(f"{title}: observations have {spaces.flatdim(seen)} numbers, and {WIDEST} are the most")
         if not isinstance(acted, spaces.Box):
             raise UserError(f"{title}: actions are {type(acted).__name__}, and policies here give numbers (Box)")
         low, high = (tuple(float(number) for number in side.ravel()) for side in (acted.low, acted.high))
@@ -72,7 +79,7 @@ def open_minari(name: str) -> Log:
         env, options = environment(about)
         return Log(
             name=title,
-            pieces=lambda: pieces(storage, seen, title),
+            pieces=lambda: pieces(storage, title),
             size=int(storage.total_steps),
             env=env,
             env_options=options,
@@ -81,7 +88,9 @@ def open_minari(name: str) -> Log:
             high=high if finite else (),
             observation_names=tuple(part_names(seen)),
         )
-    except REFUSED as error:
+    except UserError:
+        raise
+    except Exception as error:  # whatever Minari and the libraries under it raise
         raise damaged(title, error) from None
 
 
@@ -89,25 +98,39 @@ def damaged(title: str, error: Exception) -> UserError:
     return UserError(f"{title}: damaged, or not as Minari writes it ({type(error).__name__}: {first_line(error)})")
 
 
-def pieces(storage: MinariStorage, seen: spaces.Space, title: str) -> Iterator[Steps]:
+def pieces(storage: MinariStorage, title: str) -> Iterator[Steps]:
     gathered: list[Steps] = []
     try:
+        for file in storage.data_path.glob("*.hdf5"):
+            refuse_unwritten(file)
         for episode in storage.get_episodes(range(storage.total_episodes)):
-            gathered.append(episode_steps(episode, seen, title))
+            gathered.append(episode_steps(episode, storage.observation_space, storage.action_space, title))
             if sum(len(steps.rewards) for steps in gathered) >= GATHER:
                 yield together(gathered)
                 gathered = []
         if gathered:
             yield together(gathered)
-    except REFUSED as error:
+    except UserError:
+        raise
+    except Exception as error:
         raise damaged(title, error) from None
+
+
+def refuse_unwritten(path: Path) -> None:
+    def check(name: bytes) -> None:
+        entry = h5o.open(file.id, name)
+        if isinstance(entry, h5d.DatasetID) and entry.shape and not is_written(entry):
+            raise ValueError(f"not all of {name.decode(errors='replace')} was written")
+
+    with File(path, "r") as file:
+        h5o.visit(file.id, check)
 
 
 def together(parts: list[Steps]) -> Steps:
     return Steps(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def episode_steps(episode: dict[str, Any], seen: spaces.Space, title: str) -> Steps:
+def episode_steps(episode: dict[str, Any], seen: spaces.Space, acted: spaces.Space, title: str) -> Steps:
     rewards = np.asarray(episode["rewards"])
     count = len(rewards)
     obs = flatten(seen, episode["observations"], count + 1)
@@ -116,7 +139,9 @@ def episode_steps(episode: dict[str, Any], seen: spaces.Space, title: str) -> St
     if len(obs) != count + 1 or not (len(actions) == len(terminals) == len(truncations) == count):
         raise UserError(f"{title}: episode {episode.get('id')} has {len(obs)} observations for {count} rewards")
     ends = np.arange(count) == count - 1
-    return Steps(obs[:-1], actions.reshape(count, -1), rewards, terminals, (truncations | ends) & ~terminals, obs[1:])
+    return Steps(
+        obs[:-1], flatten(acted, actions, count), rewards, terminals, (truncations | ends) & ~terminals, obs[1:]
+    )
 
 
 def check_space(space: spaces.Space, what: str) -> None:
@@ -141,13 +166,13 @@ def flatten(space: spaces.Space, value: Any, count: int) -> np.ndarray:
     if isinstance(space, spaces.MultiDiscrete):
         value, sizes, starts = value.reshape(count, -1), space.nvec.ravel(), np.ravel(space.start)
         return np.concatenate([one_hot(value[:, i] - starts[i], int(n)) for i, n in enumerate(sizes)], axis=1)
-    return value.reshape(count, -1)
+    return value.reshape(count, spaces.flatdim(space))
 
 
 def one_hot(value: np.ndarray, size: int) -> np.ndarray:
     if value.size and not (value.min() >= 0 and value.max() < size):
         raise ValueError(f"a discrete value is not below {size}")
-    return np.eye(size, dtype=np.float32)[value.astype(np.int64)]
+    return (value[:, None] == np.arange(size)[None]).astype(np.float32)
 
 
 def part_names(space: spaces.Space, prefix: str = "") -> list[str]:
@@ -175,7 +200,7 @@ def environment(about: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def reference(about: dict[str, Any]) -> tuple[float, float] | None:
     low, high = about.get("ref_min_score"), about.get("ref_max_score")
-    if isinstance(low, int | float) and isinstance(high, int | float) and high > low:
+    if isinstance(low, int | float) and isinstance(high, int | float) and -LARGEST <= low < high <= LARGEST:
         return float(low), float(high)
     return None
 
@@ -201,7 +226,7 @@ def write_minari(name: str, log: Log, pieces: Iterator[Steps]) -> Path:
             )
     except BaseException as error:
         shutil.rmtree(path, ignore_errors=True)
-        if isinstance(error, REFUSED):
+        if isinstance(error, Exception):
             raise UserError(f"{PREFIX}{name}: cannot be written ({first_line(error)})") from None
         raise
     return path
@@ -220,13 +245,13 @@ def episode_buffers(pieces: Iterator[Steps], name: str) -> Iterator[EpisodeBuffe
                 f"{name}: the state after step {int(np.argmax(broken))} of episode {current} is not the one that the "
                 "next step begins with, and Minari keeps a state once: use .hdf5 or .npz"
             )
-        states = np.concatenate([steps.observations, steps.next_observations[-1:]])
+        states = plain(np.concatenate([steps.observations, steps.next_observations[-1:]]))
         cut = (np.arange(len(steps.rewards)) == len(steps.rewards) - 1) & ~steps.terminals
         return EpisodeBuffer(
             id=None,
             observations=states,  # pyright: ignore
-            actions=steps.actions,  # pyright: ignore
-            rewards=steps.rewards,  # pyright: ignore
+            actions=plain(steps.actions),  # pyright: ignore
+            rewards=plain(steps.rewards),  # pyright: ignore
             terminations=steps.terminals,  # pyright: ignore
             truncations=cut,  # pyright: ignore
         )

@@ -1,6 +1,7 @@
 """One way in and one way out for data of every format."""
 
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,14 @@ MINARI = "minari:"
 
 def is_source(name: str) -> bool:
     """Whether this is data, and not the name of a task."""
-    return name.startswith(MINARI) or Path(name).suffix.lower() in HDF5 + NPZ + TABLES or Path(name).is_dir()
+    return name.startswith(MINARI) or Path(name).suffix.lower() in HDF5 + NPZ + TABLES or is_folder(name)
+
+
+def is_folder(name: str) -> bool:
+    try:
+        return Path(name).is_dir()
+    except OSError:  # no name that a file could have
+        return False
 
 
 def absolute(name: str) -> str:
@@ -28,7 +36,7 @@ def open_log(name: str, meaning: Mapping[str, Any] = {}, episode_limit: int | No
     ``episode_limit`` tells where episodes end in files of arrays that do not say it.
     """
     path, suffix = Path(name), Path(name).suffix.lower()
-    table = suffix in TABLES or path.is_dir()
+    table = suffix in TABLES or is_folder(name)
     if meaning and not table:
         given = flag(next(iter(meaning)))
         raise UserError(f"{name}: {given} is for tables ({', '.join(TABLES)}), whose columns need a meaning")
@@ -76,6 +84,11 @@ def write(name: str, log: Log) -> str:
     else:
         d4rl.write(path, {key: part for key, part in steps._asdict().items() if part is not None}, attributes_of(log))
     return name
+
+
+def knows_next(log: Log) -> bool:
+    """Whether the state after each step is there."""
+    return any(steps.next_observations is not None for steps in islice(log.pieces(), 1))
 
 
 def attributes_of(log: Log) -> dict[str, Any]:

@@ -4,6 +4,8 @@ Columns are numbers, or (in Parquet) lists of as many numbers in each row. A new
 ``episode`` changes, after a terminal or a timeout, and with each file.
 """
 
+import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,15 +16,17 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from edp.data.columns import Chosen, Columns, choose
+from edp.data.columns import Chosen, Columns, choose, printable
 from edp.data.d4rl import replacing
-from edp.data.log import PIECE, Log, Steps, joined, refuse_missing
+from edp.data.log import PIECE, WIDE, Log, Steps, joined, plain, refuse_missing
 from edp.errors import UserError, first_line
 
 SUFFIXES = (".csv", ".parquet")
 SEPARATORS = ",;\t"
+MANY = 2**16  # numbers in a list, too many to name
+BLOCK = 4 * 2**20  # bytes of a CSV file at a time
 TRUE, FALSE = ["1", "1.0", "true", "True", "TRUE"], ["0", "0.0", "false", "False", "FALSE"]
-REFUSED = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, UnicodeError, OverflowError)
+REFUSED = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError, MemoryError)
 
 
 def open_table(path: Path, columns: Columns = Columns()) -> Log:  # noqa: B008  (it is frozen)
@@ -31,17 +35,18 @@ def open_table(path: Path, columns: Columns = Columns()) -> Log:  # noqa: B008  
     names = column_names(files[0])
     chosen = choose(columns, names, files[0])
     for file in files[1:]:
-        missing = [name for name in chosen.all if name not in column_names(file)]
+        there = column_names(file)
+        missing = [name for name in chosen.all if name not in there]
         if missing:
             raise UserError(f"{file}: no column {missing[0]!r}, which {files[0].name} has")
-    size = sum(parquet(file).metadata.num_rows for file in files) if files[0].suffix == ".parquet" else 0
+    size = sum(parquet(file).metadata.num_rows for file in files) if is_parquet(files[0]) else 0
     return Log(
         name=str(path),
         pieces=lambda: (steps for file in files for steps in pieces(file, chosen)),
         size=size,
-        observation_names=chosen.observation_columns,
-        action_names=chosen.action_columns,
-        left_out=tuple(name for name in names if name not in chosen.all),
+        observation_names=number_names(files[0], chosen.observation_columns),
+        action_names=number_names(files[0], chosen.action_columns),
+        left_out=tuple(printable(name) for name in names if name not in chosen.all),
     )
 
 
@@ -49,12 +54,19 @@ def table_files(path: Path) -> list[Path]:
     refuse_missing(path)
     if not path.is_dir():
         return [path]
-    files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and not file.name.startswith("."))
+    try:
+        files = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and file.name[0] != ".")
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}") from None
     if not files:
         raise UserError(f"{path}: no .csv and no .parquet file in this folder")
-    if len({file.suffix for file in files}) > 1:
+    if len({is_parquet(file) for file in files}) > 1:
         raise UserError(f"{path}: both .csv and .parquet files in this folder; give one kind a folder of its own")
     return files
+
+
+def is_parquet(path: Path) -> bool:
+    return path.suffix.lower() == ".parquet"
 
 
 def parquet(path: Path) -> pq.ParquetFile:
@@ -65,68 +77,90 @@ def parquet(path: Path) -> pq.ParquetFile:
 
 
 def column_names(path: Path) -> list[str]:
-    if path.suffix == ".parquet":
-        names = list(parquet(path).schema_arrow.names)
-    else:
-        try:
-            with path.open(encoding="utf-8-sig") as file:
-                header = file.readline(2**20)
+    kind = "Parquet file, or a damaged one" if is_parquet(path) else "CSV file with a line of names first"
+    try:
+        if is_parquet(path):
+            names = list(parquet(path).schema_arrow.names)
+        else:
+            header = header_of(path)
             reader = pa_csv.read_csv(
                 pa.BufferReader(header.rstrip("\r\n").encode() + b"\n"),
                 parse_options=pa_csv.ParseOptions(delimiter=separator(header)),
             )
             names = list(reader.column_names)
-        except REFUSED as error:
-            raise UserError(f"{path}: not a CSV file with a line of names first ({first_line(error)})") from None
+    except REFUSED as error:
+        raise UserError(f"{path}: not a {kind} ({first_line(error)})") from None
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise UserError(f"{path}: two columns are called {twice[0]!r}")
     return names
 
 
+def number_names(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
+    """A name for each number, or none where the rows alone tell how many there are."""
+    if not is_parquet(path):
+        return names
+    schema, found = parquet(path).schema_arrow, []
+    for name in names:
+        kind, shape = schema.field(name).type, []
+        while pa.types.is_fixed_size_list(kind):
+            kind, shape = kind.value_type, [*shape, kind.list_size]
+        if pa.types.is_nested(kind) or math.prod(shape) > MANY:
+            return ()
+        found += [f"{name}.{i}" for i in range(math.prod(shape))] if shape else [name]
+    return tuple(found)
+
+
+def header_of(path: Path) -> str:
+    with path.open(encoding="utf-8-sig") as file:
+        return file.readline(2**20)
+
+
 def separator(header: str) -> str:
-    return max(SEPARATORS, key=header.count)
+    return max(SEPARATORS, key=re.sub('"[^"]*"', "", header).count)
 
 
 def batches(path: Path, chosen: Chosen) -> Iterator[pa.RecordBatch]:
     """The columns that are used, some rows at a time."""
+    if is_parquet(path):
+        yield from parquet(path).iter_batches(PIECE, columns=chosen.all)
+        return
+    kinds = {name: pa.float64() for name in chosen.all}
+    kinds |= {name: pa.bool_() for name in (chosen.terminal_column, chosen.timeout_column) if name}
+    kinds |= {chosen.episode_column: pa.string()} if chosen.episode_column else {}
+    convert = pa_csv.ConvertOptions(
+        column_types=kinds,
+        include_columns=chosen.all,
+        true_values=TRUE,
+        false_values=FALSE,
+        strings_can_be_null=True,
+    )
+    options = pa_csv.ParseOptions(delimiter=separator(header_of(path))), pa_csv.ReadOptions(block_size=BLOCK)
+    with pa_csv.open_csv(path, parse_options=options[0], read_options=options[1], convert_options=convert) as reader:
+        yield from reader
+
+
+def pieces(path: Path, chosen: Chosen) -> Iterator[Steps]:
+    """A file's steps."""
     try:
-        if path.suffix == ".parquet":
-            yield from parquet(path).iter_batches(PIECE, columns=chosen.all)
-            return
-        with path.open(encoding="utf-8-sig") as file:
-            header = file.readline(2**20)
-        kinds = {name: pa.float64() for name in chosen.all}
-        kinds |= {name: pa.bool_() for name in (chosen.terminal_column, chosen.timeout_column) if name}
-        kinds |= {chosen.episode_column: pa.string()} if chosen.episode_column else {}
-        convert = pa_csv.ConvertOptions(
-            column_types=kinds,
-            include_columns=chosen.all,
-            true_values=TRUE,
-            false_values=FALSE,
-            strings_can_be_null=True,
-        )
-        options = pa_csv.ParseOptions(delimiter=separator(header)), pa_csv.ReadOptions(block_size=4 * 2**20)
-        with pa_csv.open_csv(
-            path, parse_options=options[0], read_options=options[1], convert_options=convert
-        ) as reader:
-            yield from reader
+        yield from whole_episodes(path, chosen)
     except REFUSED as error:
         raise UserError(f"{path}: cannot be read ({first_line(error)})") from None
 
 
-def pieces(path: Path, chosen: Chosen) -> Iterator[Steps]:
-    """A file's steps. The last row of a batch waits for the next one, which may begin another episode."""
+def whole_episodes(path: Path, chosen: Chosen) -> Iterator[Steps]:
+    """The last row of a batch waits for the next one, which may begin another episode."""
     held: tuple[Steps, Any] | None = None
     row = 0
     for batch in batches(path, chosen):
         if not batch.num_rows:
             continue
         steps, labels = steps_of(batch, chosen, path, row), labels_of(batch, chosen, path, row)
-        row += batch.num_rows
         if held is not None:
+            refuse_other_widths(held[0], steps, path, row)
             steps = joined([held[0], steps])
             labels = None if labels is None else pa.concat_arrays([held[1], labels])
+        row += batch.num_rows
         if labels is not None:
             changes = pc.call_function("not_equal", [labels.slice(1), labels.slice(0, len(labels) - 1)])
             changes = changes.to_numpy(zero_copy_only=False)
@@ -136,7 +170,14 @@ def pieces(path: Path, chosen: Chosen) -> Iterator[Steps]:
             yield steps.rows(slice(-1))
     if held is not None:
         last = held[0]
-        yield last._replace(timeouts=~last.terminals)
+        yield last._replace(timeouts=last.timeouts | ~last.terminals)
+
+
+def refuse_other_widths(before: Steps, steps: Steps, path: Path, row: int) -> None:
+    for name in WIDE:
+        a, b = getattr(before, name), getattr(steps, name)
+        if a is not None and a.shape[1] != b.shape[1]:
+            raise UserError(f"{path}: {name} have {b.shape[1]} numbers from row {row} on, and {a.shape[1]} before it")
 
 
 def labels_of(batch: pa.RecordBatch, chosen: Chosen, path: Path, row: int) -> Any:
@@ -146,6 +187,8 @@ def labels_of(batch: pa.RecordBatch, chosen: Chosen, path: Path, row: int) -> An
     refuse_empty(labels, chosen.episode_column, path, row)
     if isinstance(labels.type, pa.DictionaryType):
         labels = labels.dictionary_decode()
+    if pa.types.is_floating(labels.type):
+        numbers(labels, chosen.episode_column, path, row)  # refuses NaN, which differs from itself
     if pa.types.is_nested(labels.type):
         raise UserError(f"{path}: column {chosen.episode_column!r} holds {labels.type}, not labels of episodes")
     return labels
@@ -177,9 +220,9 @@ def steps_of(batch: pa.RecordBatch, chosen: Chosen, path: Path, row: int) -> Ste
     )
 
 
-def numbers(column: Any, name: str, path: Path, row: int) -> np.ndarray:
-    """A column as float32 or float64: one number in each row, or several."""
-    refuse_empty(column, name, path, row)
+def numbers(column: Any, name: str, path: Path, row: int, each: int = 1) -> np.ndarray:
+    """A column as float32 or float64: one number in each row, or several (``each`` counts those taken apart)."""
+    refuse_empty(column, name, path, row, each)
     kind = column.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         inner = column.flatten()
@@ -187,9 +230,9 @@ def numbers(column: Any, name: str, path: Path, row: int) -> np.ndarray:
         if len(np.unique(lengths)) > 1:
             at = int(np.argmax(lengths != lengths[0]))
             raise UserError(
-                f"{path}: column {name!r} has {lengths[at]} numbers in row {row + at}, and {lengths[0]} before"
+                f"{path}: column {name!r} has {lengths[at]} numbers in row {row + at // each}, and {lengths[0]} before"
             )
-        return numbers(inner, name, path, row).reshape(len(column), -1)
+        return numbers(inner, name, path, row, each * int(lengths[0])).reshape(len(column), -1)
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         if not pa.types.is_decimal(kind):
             raise UserError(f"{path}: column {name!r} holds {kind}, not numbers")
@@ -198,14 +241,14 @@ def numbers(column: Any, name: str, path: Path, row: int) -> np.ndarray:
     found = found if found.dtype == np.float32 else found.astype(np.float64)
     if not np.isfinite(found).all():
         at = int(np.argmin(np.isfinite(found)))
-        raise UserError(f"{path}: column {name!r} has no number in row {row + at}, but {found[at]}")
+        raise UserError(f"{path}: column {name!r} has no number in row {row + at // each}, but {found[at]}")
     return found
 
 
-def refuse_empty(column: Any, name: str, path: Path, row: int) -> None:
+def refuse_empty(column: Any, name: str, path: Path, row: int, each: int = 1) -> None:
     if column.null_count:
-        at = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-        line = f" (line {row + at + 2})" if path.suffix == ".csv" else ""
+        at = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False))) // each
+        line = "" if is_parquet(path) else f" (line {row + at + 2})"
         raise UserError(
             f"{path}: column {name!r} is empty in row {row + at}{line}, and maybe in others: fill such rows, or leave "
             "them out"
@@ -232,11 +275,11 @@ def write_table(path: Path, steps: Steps) -> None:
         ("next_observation", steps.next_observations),
     ):
         if wide is not None:
-            found |= {f"{prefix}_{i}": np.ascontiguousarray(wide[:, i]) for i in range(wide.shape[1])}
-    found |= {"reward": steps.rewards, "terminal": steps.terminals, "timeout": steps.timeouts}
+            found |= {f"{prefix}_{i}": np.ascontiguousarray(plain(wide[:, i])) for i in range(wide.shape[1])}
+    found |= {"reward": plain(steps.rewards), "terminal": steps.terminals, "timeout": steps.timeouts}
     table = pa.table(found)
     with replacing(path) as part:
-        if path.suffix == ".csv":
-            pa_csv.write_csv(table, part)
-        else:
+        if is_parquet(path):
             pq.write_table(table, part)
+        else:
+            pa_csv.write_csv(table, part)

@@ -73,8 +73,8 @@ TITLES = {
 }
 SLIPS = {
     "overall": "The paper's column of feed-forward CRR repeats that of CQL, but for AntMaze.",
-    "best_and_average": "The paper's column “TD3 best” repeats other rows in kitchen, pen and AntMaze, and EDP with IQL "
-    "has a best below its average in two rows of locomotion.",
+    "best_and_average": "The paper's column “TD3 best” repeats other rows in kitchen, pen and AntMaze, and EDP with "
+    "IQL has a best below its average in two rows of locomotion.",
 }
 PRESETS = {"edp": "EDP", "edp-without-dpm": "EDP without DPM", "edp-without-ap": "EDP without AP", "dql": "DQL (JAX)"}
 
