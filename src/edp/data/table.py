@@ -71,7 +71,7 @@ def is_parquet(path: Path) -> bool:
 
 def parquet(path: Path) -> pq.ParquetFile:
     try:
-        return pq.ParquetFile(path)
+        return pq.ParquetFile(path, pre_buffer=False)  # it would read all of the file ahead
     except REFUSED as error:
         raise UserError(f"{path}: not a Parquet file, or a damaged one ({first_line(error)})") from None
 
