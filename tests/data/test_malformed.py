@@ -9,11 +9,14 @@ import json
 import os
 import pickle
 import re
+import resource
 import sys
 import warnings
 import zipfile
+from contextlib import contextmanager
 from pathlib import Path
 
+import gymnasium
 import h5py
 import minari
 import numpy as np
@@ -21,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec, WrapperSpec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from minari.data_collector.episode_buffer import EpisodeBuffer
@@ -35,6 +39,17 @@ def examples(count):
     return settings(
         max_examples=count * MORE, derandomize=MORE == 1, deadline=None, suppress_health_check=list(HealthCheck)
     )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def little_memory():
+    """What goes wrong here should not take the machine's memory with it."""
+    before, pages = resource.getrlimit(resource.RLIMIT_AS), Path("/proc/self/statm")
+    if pages.exists():
+        used = int(pages.read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + 8 * 2**30, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def content(next_observations=True, timeouts=True, n=12):
@@ -215,6 +230,26 @@ def test_damaged_bytes_are_refused_or_give_numbers(form, packed, tmp_path, damag
     WRITERS[form](path, content(timeouts=False), **(PACKED if packed else {}))
     path.write_bytes(damage(path.read_bytes()))
     reads_or_refuses(path)
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "message"),
+    [
+        (0, "", "column 'observation_0' is empty in row 2 (line 4)"),
+        (2, "x", "cannot be read"),
+        (3, "1e400", "column 'reward' has no number in row 2, but inf"),
+        (4, "2", "cannot be read"),
+        (5, "", "column 'episode' is empty in row 2 (line 4)"),
+    ],
+)
+def test_a_bad_cell_is_refused(tmp_path, column, cell, message):
+    path = tmp_path / "a.csv"
+    write_csv(path, content())
+    rows = [line.split(",") for line in path.read_text().splitlines()]
+    rows[3][column] = cell
+    path.write_text("".join(",".join(row) + "\n" for row in rows))
+    with pytest.raises(UserError, match=re.escape(message)):
+        log.read(sources.open_log(str(path)))
 
 
 CELLS = ["", "nan", "inf", "-inf", "1e39", "1e400", "x", '"', '"a', "1,5", "1;5", "true", "2", "0.5", "\xff", "\0", "٣"]
@@ -604,9 +639,17 @@ def put(files):
         path.write_bytes(start)
 
 
-def metadata_of(files):
-    path = next(path for path in files if path.name == "metadata.json" and path.parent.name == "data")
-    return path, json.loads(files[path])
+@contextmanager
+def metadata(found, changes, missing=()):
+    """The name of a data set whose metadata are other ones for a while."""
+    files = found["mine/hdf5-v0"]
+    path = next(path for path in files if path.name == "metadata.json")
+    start = {key: value for key, value in json.loads(files[path]).items() if key not in missing}
+    try:
+        path.write_text(json.dumps(start | changes))
+        yield "minari:mine/hdf5-v0"
+    finally:
+        put(files)
 
 
 @pytest.mark.parametrize("form", ["hdf5", "arrow", "parquet"])
@@ -680,49 +723,66 @@ ANYTHING = st.one_of(
     )
 )
 def test_metadata_of_anything_are_refused_or_harmless(minari_sets_here, what):
-    files = minari_sets_here["mine/hdf5-v0"]
-    path, start = metadata_of(files)
-    try:
-        path.write_text(json.dumps(start | what))
-        reads_or_refuses("minari:mine/hdf5-v0")
-    finally:
-        put(files)
+    with metadata(minari_sets_here, what) as name:
+        reads_or_refuses(name)
 
 
-EVIL = "from pathlib import Path\nPath({!r}).touch()\nclass Env: pass\n"
+@pytest.mark.parametrize("key", ["observation_space", "action_space"])
+def test_spaces_that_are_not_those_of_the_data_are_refused(minari_sets_here, key):
+    wide = {"type": "Discrete", "dtype": "int64", "start": 0, "n": 2**20 + 1}
+    for space in (wide, *SPACES):
+        with metadata(minari_sets_here, {key: json.dumps(space)}) as name:
+            assert reads_or_refuses(name) is None
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 1), (1, 0), (0, 10**400), (float("nan"), 1), (0, float("inf")), ("a", "b"), (None, 1)]
+)
+def test_reference_scores_are_a_range_or_nothing(minari_sets_here, low, high):
+    with metadata(minari_sets_here, {"ref_min_score": low, "ref_max_score": high}) as name:
+        assert sources.open_log(name).reference == ((0, 1) if (low, high) == (0, 1) else None)
+
+
+SPEC = EnvSpec("Env-v0", entry_point="evil_module:Env", max_episode_steps=9)
+SPECS = {
+    "a module in its name": SPEC.to_json().replace('"Env-v0"', '"evil_module:Env-v0"'),
+    "a module as its entry": SPEC.to_json(),
+    "a known name": EnvSpec(
+        "Pendulum-v1", entry_point="evil_module:Env", vector_entry_point="evil_module:Env"
+    ).to_json(),
+    "a wrapper": EnvSpec(
+        "Pendulum-v1", SPEC.entry_point, additional_wrappers=(WrapperSpec("W", "evil_module:Env", {}),)
+    ).to_json(),
+}
+
+
+@pytest.fixture
+def evil_module(tmp_path, monkeypatch):
+    """A module, and the file that is there once it was imported."""
+    made = tmp_path / "made"
+    (tmp_path / "evil_module.py").write_text(f"from pathlib import Path\nPath({str(made)!r}).touch()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return made
+
+
+def test_the_evil_module_would_be_imported(evil_module):
+    with pytest.raises(AttributeError):
+        gymnasium.make(EnvSpec.from_json(SPECS["a module as its entry"]))
+    sys.modules.pop("evil_module")
+    assert evil_module.exists()
 
 
 @pytest.mark.parametrize(
     "missing", [(), ("observation_space",), ("action_space",), ("observation_space", "action_space")]
 )
 @pytest.mark.parametrize("key", ["env_spec", "eval_env_spec"])
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"id": "evil_module:Env-v0", "entry_point": "evil_module:Env"},
-        {"id": "Env-v0", "entry_point": "evil_module:Env"},
-        {"id": "Pendulum-v1", "entry_point": "evil_module:Env", "vector_entry_point": "evil_module:Env"},
-        {"id": "Env-v0", "entry_point": None, "additional_wrappers": [{"name": "W", "entry_point": "evil_module:Env"}]},
-    ],
-)
-def test_what_metadata_name_is_not_imported(tmp_path, monkeypatch, minari_sets_here, spec, key, missing):
-    made = tmp_path / "made"
-    (tmp_path / "evil_module.py").write_text(EVIL.format(str(made)))
-    monkeypatch.syspath_prepend(str(tmp_path))
-    files = minari_sets_here["mine/hdf5-v0"]
-    path, start = metadata_of(files)
-    full = {"reward_threshold": None, "nondeterministic": False, "max_episode_steps": 9, "kwargs": {}} | spec
-    changed = {name: value for name, value in start.items() if name not in missing} | {key: json.dumps(full)}
-    try:
-        path.write_text(json.dumps(changed))
-        data = reads_or_refuses("minari:mine/hdf5-v0")
-        assert (data is None) == bool(missing)
+@pytest.mark.parametrize("spec", SPECS)
+def test_what_metadata_name_is_not_imported(evil_module, minari_sets_here, spec, key, missing):
+    with metadata(minari_sets_here, {key: SPECS[spec]}, missing) as name:
+        assert (reads_or_refuses(name) is None) == bool(missing)
         if not missing:
-            known = spec["id"] == "Pendulum-v1"
-            assert sources.open_log("minari:mine/hdf5-v0").env == ("Pendulum-v1" if known else "")
-    finally:
-        put(files)
-    assert not made.exists()
+            assert sources.open_log(name).env == ("Pendulum-v1" if "Pendulum-v1" in SPECS[spec] else "")
+    assert not evil_module.exists()
     assert "evil_module" not in sys.modules
 
 
