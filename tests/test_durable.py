@@ -20,7 +20,7 @@ import edp
 from edp import loading
 from edp.checkpoint import Checkpoints, by_name, digest
 from edp.cli import main
-from edp.run import Run
+from edp.run import SCHEMA, Run
 
 DAMAGES = int(os.environ.get("EDP_DAMAGES", "3"))
 KILLS = int(os.environ.get("EDP_KILLS", "3"))
@@ -424,8 +424,9 @@ class TestOldRuns:
         import orbax.checkpoint as ocp
 
         config = json.loads((copy / "config.json").read_text())
-        for name in ("commit", "data_sha256"):
+        for name in ("commit", "data_sha256", "units", "own_task", "columns"):
             del config[name]
+        config["data"] = {name: config["data"][name] for name in ("rewards", "best", "block")}
         del config["training"]["checkpoint_every"]
         (copy / "config.json").write_text(json.dumps(config | {"schema": 2}))
         with ocp.StandardCheckpointer() as checkpointer:
@@ -434,7 +435,20 @@ class TestOldRuns:
         assert digest(arrays(copy)) == digest(arrays(whole))
         assert main(["eval", str(copy)]) == 0
         assert main(["train", "--resume", str(copy), "--steps", str(STEPS + EPOCH), "--quiet"]) == 0
-        assert json.loads((copy / "config.json").read_text())["schema"] == 3
+        assert json.loads((copy / "config.json").read_text())["schema"] == SCHEMA
+
+    def test_schema_3_is_resumed_to_the_same_bytes(self, whole, copy):
+        """It knew nothing of units and of data of one's own."""
+        config = json.loads((copy / "config.json").read_text())
+        for name in ("units", "own_task", "columns"):
+            del config[name]
+        config["data"] = {name: config["data"][name] for name in ("rewards", "best", "block")}
+        (copy / "config.json").write_text(json.dumps(config | {"schema": 3}))
+        shutil.rmtree(copy / "checkpoints" / str(STEPS))
+        Run(copy).set_status("stopped", STEPS - EPOCH)
+        assert main(["train", "--resume", str(copy), "--quiet"]) == 0
+        assert digest(arrays(copy)) == digest(arrays(whole))
+        assert (copy / "metrics.jsonl").read_bytes() == (whole / "metrics.jsonl").read_bytes()
 
 
 def test_a_hostile_config_is_refused(copy, fails):
@@ -453,6 +467,11 @@ def test_a_hostile_config_is_refused(copy, fails):
         ("policy", "hidden", 5),
         ("policy", "calls", [3]),
         ("training", "seed", True),
+        ("units", "low", [float("nan")] * 3),
+        ("units", "obs_scale", [0.0] * 11),
+        ("units", "obs_shift", "many"),
+        ("data", "normalise", "none-such"),
+        ("data", "action_low", "x"),
     ]:
         changed = json.loads(json.dumps(config))
         changed[part][name] = value
