@@ -1,6 +1,8 @@
 import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from edp.cli import main
@@ -153,3 +155,30 @@ def test_ranges_that_training_would_refuse(tmp_path, monkeypatch, capsys):
     told = [finding["what"] for finding in json.loads(capsys.readouterr().out)["findings"]]
     assert "action 'action_1' spans 0 to 29, and its range is 0 to 28" in told
     assert not any("'action_0' spans" in what for what in told)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_gaps_in_a_table_are_counted_by_column_though_training_refuses_them(form, tmp_path, capsys):
+    path = tmp_path / f"log.{form}"
+    if form == "csv":
+        rows = ["1,0.1,2,0.5,1", "1,,2.5,0.4,nan", "1,0.3,,NA,2", "2,inf,3,0.2,1", "2,,3.2,0.1,0"]
+        path.write_text("\n".join(["episode,observation_a,observation_b,action_0,reward", *rows]) + "\n")
+    else:
+        observations = [[0.1, 2.0], [None, 2.5], [0.3, None], [np.inf, 3.0], [np.nan, 3.2]]
+        content = {"observation_0": observations, "action_0": [0.5, 0.4, None, 0.2, 0.1], "reward": [1, None, 2, 1, 0]}
+        pq.write_table(pa.table(content | {"episode": [1, 1, 1, 2, 2]}), path)
+    assert main(["data", "check", str(path), "--json", "--no-picture"]) == 1
+    columns = {column["name"]: column for column in json.loads(capsys.readouterr().out)["columns"]}
+    assert [column["not_finite"] for column in columns.values()] == [3, 1, 1, 1]
+    assert (columns["reward"]["low"], columns["reward"]["high"]) == (0, 2)
+    assert main(["data", "check", str(path), "--out", str(tmp_path / "x.png")]) == 1
+    assert "3 of 5" in capsys.readouterr().out
+    assert main(["train", str(path), "--steps", "10"]) == 2
+    assert "is empty in row 1" in capsys.readouterr().err
+
+
+def test_a_flag_that_is_empty_is_refused_by_the_check_too(tmp_path, capsys):
+    path = tmp_path / "log.csv"
+    path.write_text("observation_0,action_0,reward,terminal\n1,2,3,0\n2,3,4,\n")
+    assert main(["data", "check", str(path)]) == 2
+    assert "column 'terminal' is empty in row 1 (line 3)" in capsys.readouterr().err

@@ -69,10 +69,12 @@ def show(found, log) -> None:
         lines.append(f"not used: {', '.join(log.left_out[:12])}{', …' if len(log.left_out) > 12 else ''}")
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-    table = Table("", "column", "lowest", "mean", "highest", "std")
+    gaps = any(column.not_finite for column in found.columns)
+    table = Table("", "column", "lowest", "mean", "highest", "std", *(["no number"] if gaps else []))
     for column in found.columns:
-        numbers = (f"{number:.5g}" for number in (column.low, column.mean, column.high, column.std))
-        table.add_row(column.kind, escape(column.name), *numbers)
+        numbers = [f"{number:.5g}" for number in (column.low, column.mean, column.high, column.std)]
+        missing = [f"{column.not_finite:,} of {found.rows:,}" if column.not_finite else ""] if gaps else []
+        table.add_row(column.kind, escape(column.name), *numbers, *missing)
     console.print(table)
     for finding in found.findings:
         text = f"[{LEVELS[finding.level]}]{finding.level}[/]: {escape(finding.what)}\n  {escape(finding.effect)}"

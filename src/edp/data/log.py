@@ -72,6 +72,7 @@ class Log:
     action_names: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()  # what else is there, that training has no use for
     limit: int = 0  # steps after which an episode was cut off, whatever the flags say (0: they are right)
+    with_gaps: Callable[[], Iterator[Steps]] | None = None  # with NaN where ``pieces`` refuses a cell that is no number
 
 
 class Dataset(NamedTuple):
@@ -215,7 +216,7 @@ def whole(log: Log) -> Steps:
 def checked(log: Log, finite: bool = True) -> Iterator[Steps]:
     """The pieces of a log; what would make training silently wrong is refused (NaN and the like: if ``finite``)."""
     row, before, widths = 0, 0, {}
-    for steps in log.pieces():
+    for steps in (log.pieces if finite else log.with_gaps or log.pieces)():
         check_shapes(steps, log.name, row)
         if not len(steps.rewards):
             continue

@@ -42,7 +42,8 @@ def open_table(path: Path, columns: Columns = Columns()) -> Log:  # noqa: B008  
     size = sum(parquet(file).metadata.num_rows for file in files) if is_parquet(files[0]) else 0
     return Log(
         name=str(path),
-        pieces=lambda: (steps for file in files for steps in pieces(file, chosen)),
+        pieces=lambda: (steps for file in files for steps in pieces(file, chosen, True)),
+        with_gaps=lambda: (steps for file in files for steps in pieces(file, chosen, False)),
         size=size,
         observation_names=number_names(files[0], chosen.observation_columns),
         action_names=number_names(files[0], chosen.action_columns),
@@ -140,22 +141,22 @@ def batches(path: Path, chosen: Chosen) -> Iterator[pa.RecordBatch]:
         yield from reader
 
 
-def pieces(path: Path, chosen: Chosen) -> Iterator[Steps]:
-    """A file's steps."""
+def pieces(path: Path, chosen: Chosen, finite: bool) -> Iterator[Steps]:
+    """A file's steps; what is no number there is refused if they have to be ``finite``, and NaN if not."""
     try:
-        yield from whole_episodes(path, chosen)
+        yield from whole_episodes(path, chosen, finite)
     except REFUSED as error:
         raise UserError(f"{path}: cannot be read ({first_line(error)})") from None
 
 
-def whole_episodes(path: Path, chosen: Chosen) -> Iterator[Steps]:
+def whole_episodes(path: Path, chosen: Chosen, finite: bool) -> Iterator[Steps]:
     """The last row of a batch waits for the next one, which may begin another episode."""
     held: tuple[Steps, Any] | None = None
     row = 0
     for batch in batches(path, chosen):
         if not batch.num_rows:
             continue
-        steps, labels = steps_of(batch, chosen, path, row), labels_of(batch, chosen, path, row)
+        steps, labels = steps_of(batch, chosen, path, row, finite), labels_of(batch, chosen, path, row)
         if held is not None:
             refuse_other_widths(held[0], steps, path, row)
             steps = joined([held[0], steps])
@@ -194,14 +195,14 @@ def labels_of(batch: pa.RecordBatch, chosen: Chosen, path: Path, row: int) -> An
     return labels
 
 
-def steps_of(batch: pa.RecordBatch, chosen: Chosen, path: Path, row: int) -> Steps:
+def steps_of(batch: pa.RecordBatch, chosen: Chosen, path: Path, row: int, finite: bool) -> Steps:
     def wide(names: tuple[str, ...]) -> np.ndarray:
-        return side_by_side([numbers(batch.column(name), name, path, row) for name in names])
+        return side_by_side([numbers(batch.column(name), name, path, row, finite) for name in names])
 
     def single(name: str, kind: Any) -> np.ndarray:
         if not name:
             return np.zeros(batch.num_rows, kind)
-        column = numbers(batch.column(name), name, path, row)
+        column = numbers(batch.column(name), name, path, row, finite or kind is bool)
         if column.ndim != 1:
             raise UserError(f"{path}: column {name!r} holds lists, not one number in each row")
         if kind is bool and not ((column == 0) | (column == 1)).all():
@@ -220,10 +221,11 @@ def steps_of(batch: pa.RecordBatch, chosen: Chosen, path: Path, row: int) -> Ste
     )
 
 
-def numbers(column: Any, name: str, path: Path, row: int, each: int = 1) -> np.ndarray:
+def numbers(column: Any, name: str, path: Path, row: int, finite: bool = True, each: int = 1) -> np.ndarray:
     """A column as float32 or float64: one number in each row, or several (``each`` counts those taken apart)."""
-    refuse_empty(column, name, path, row, each)
     kind = column.type
+    if finite or pa.types.is_nested(kind):
+        refuse_empty(column, name, path, row, each)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         inner = column.flatten()
         lengths = pc.call_function("list_value_length", [column]).to_numpy(zero_copy_only=False)
@@ -232,14 +234,16 @@ def numbers(column: Any, name: str, path: Path, row: int, each: int = 1) -> np.n
             raise UserError(
                 f"{path}: column {name!r} has {lengths[at]} numbers in row {row + at // each}, and {lengths[0]} before"
             )
-        return numbers(inner, name, path, row, each * int(lengths[0])).reshape(len(column), -1)
+        return numbers(inner, name, path, row, finite, each * int(lengths[0])).reshape(len(column), -1)
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         if not pa.types.is_decimal(kind):
             raise UserError(f"{path}: column {name!r} holds {kind}, not numbers")
         column = column.cast(pa.float64())
+    if column.null_count:  # cast, for a boolean without a value is an object otherwise
+        column = column.cast(pa.float64())
     found = column.to_numpy(zero_copy_only=False)
     found = found if found.dtype == np.float32 else found.astype(np.float64)
-    if not np.isfinite(found).all():
+    if finite and not np.isfinite(found).all():
         at = int(np.argmin(np.isfinite(found)))
         raise UserError(f"{path}: column {name!r} has no number in row {row + at // each}, but {found[at]}")
     return found
