@@ -29,7 +29,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from minari.data_collector.episode_buffer import EpisodeBuffer
 
-from edp.data import arrays, columns, log, sources
+from edp.data import arrays, columns, health, log, sources
 from edp.errors import UserError
 
 MORE = int(os.environ.get("EDP_TEST_EXAMPLES", "1"))  # times as many as usual, and other ones each time
@@ -74,7 +74,11 @@ def assert_one_line(error, name):
 
 
 def reads_or_refuses(name, meaning=None, limit=None):
-    """The transitions, which are good, or None where they were refused in one line."""
+    """The transitions, which are good, or None where they were refused in one line; so is the check of them."""
+    try:
+        json.dumps(health.to_json(health.examine(sources.open_log(str(name), meaning or {}, limit))), allow_nan=False)
+    except UserError as error:
+        assert_one_line(error, str(name))
     try:
         opened = sources.open_log(str(name), meaning or {}, limit)
         data = log.read(opened)

@@ -1,5 +1,6 @@
 """What is in a log, and what in it would make training worse than it needs to be. Nothing is printed here."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -50,8 +51,9 @@ class Tally:
         return cls(zeros(), zeros(), zeros(), np.full(width, np.inf), np.full(width, -np.inf))
 
     def add(self, part: np.ndarray) -> None:
+        part = part.astype(np.float64, copy=False)
         good = np.abs(part) <= LARGEST
-        known = np.where(good, part, 0.0).astype(np.float64)
+        known = np.where(good, part, 0.0)
         self.count += good.sum(axis=0)
         self.total += known.sum(axis=0)
         self.square += (known**2).sum(axis=0)
@@ -85,6 +87,7 @@ class Health:
         return [column for column in self.columns if column.kind == kind]
 
 
+@np.errstate(all="ignore")  # numbers that are none are counted here
 def examine(log: Log) -> Health:
     """Read all of a log and say what is in it."""
     rows, last, apart = 0, None, 0
@@ -148,7 +151,8 @@ def count_episodes(health: Health, terminals: np.ndarray, timeouts: np.ndarray) 
     stops = np.append(ends, len(terminals) - 1) if health.unfinished else ends
     starts = np.concatenate([[0], stops[:-1] + 1])
     health.lengths = stops - starts + 1
-    health.returns = np.add.reduceat(np.nan_to_num(health.rewards), starts, dtype=np.float64)
+    known = np.abs(health.rewards) <= LARGEST
+    health.returns = np.add.reduceat(np.where(known, health.rewards, 0), starts, dtype=np.float64)
     health.terminals, health.timeouts = int(terminals.sum()), int((timeouts & ~terminals).sum())
 
 
@@ -226,13 +230,16 @@ def jumps(health: Health, sample: Steps, every: int) -> list[Finding]:
     """Where there are no next states to compare, a leap in most columns at once is suspicious."""
     if sample.next_observations is not None or every > 1 or len(sample.rewards) < 10:
         return []
-    with np.errstate(invalid="ignore"):
-        change = np.abs(np.diff(sample.observations.astype(np.float64), axis=0))
+    observations = sample.observations.astype(np.float64)
+    observations[~(np.abs(observations) <= LARGEST)] = np.nan
+    change = np.abs(np.diff(observations, axis=0))
+    known = np.isfinite(change).any(axis=0)
+    observations, change = observations[:, known], change[:, known]
     usual = np.nanmedian(change, axis=0)
     moving = usual > 0
     if not moving.any():
         return []
-    far = np.maximum(JUMP * usual, np.nanstd(sample.observations, axis=0))[moving]
+    far = np.maximum(JUMP * usual, np.nanstd(observations, axis=0))[moving]
     leap = ((change[:, moving] > far).mean(axis=1) > 0.5) & ~sample.ends[:-1]
     if not leap.any():
         return []
@@ -337,6 +344,7 @@ def duplicates(sample: Steps, every: int) -> list[Finding]:
 
 def to_json(health: Health) -> dict[str, Any]:
     ends = lambda numbers: [float(numbers.min()), float(np.median(numbers)), float(numbers.max())]  # noqa: E731
+    known = lambda value: None if isinstance(value, float) and not math.isfinite(value) else value  # noqa: E731
     return {
         "name": health.name,
         "transitions": health.rows,
@@ -345,6 +353,6 @@ def to_json(health: Health) -> dict[str, Any]:
         "timeouts": health.timeouts,
         "lengths": ends(health.lengths),
         "returns": ends(health.returns),
-        "columns": [column._asdict() for column in health.columns],
+        "columns": [{key: known(value) for key, value in column._asdict().items()} for column in health.columns],
         "findings": [finding._asdict() for finding in health.findings],
     }
