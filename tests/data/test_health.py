@@ -182,3 +182,16 @@ def test_a_flag_that_is_empty_is_refused_by_the_check_too(tmp_path, capsys):
     path.write_text("observation_0,action_0,reward,terminal\n1,2,3,0\n2,3,4,\n")
     assert main(["data", "check", str(path)]) == 2
     assert "column 'terminal' is empty in row 1 (line 3)" in capsys.readouterr().err
+
+
+def test_a_broken_sensor_leaves_the_rest_of_the_page(tmp_path, capsys, recwarn):
+    for width in (3, 20):  # histograms, and bars
+        content = make()
+        states = np.random.default_rng(0).standard_normal((200, width))
+        states[:, 1], states[::9, 2] = np.nan, np.inf
+        np.savez(tmp_path / "a.npz", **(content | {"observations": states, "next_observations": states}))
+        assert main(["data", "check", str(tmp_path / "a.npz"), "--out", str(tmp_path / "a.png")]) == 1
+        assert (tmp_path / "a.png").stat().st_size > 10_000
+        out = capsys.readouterr().out
+        assert "200 of 200" in out and "23 of 200" in out and "inf" not in out
+    assert not [warning for warning in recwarn if "Runtime" in warning.category.__name__]

@@ -72,7 +72,7 @@ def show(found, log) -> None:
     gaps = any(column.not_finite for column in found.columns)
     table = Table("", "column", "lowest", "mean", "highest", "std", *(["no number"] if gaps else []))
     for column in found.columns:
-        numbers = [f"{number:.5g}" for number in (column.low, column.mean, column.high, column.std)]
+        numbers = [f"{number:.5g}".replace("nan", "") for number in (column.low, column.mean, column.high, column.std)]
         missing = [f"{column.not_finite:,} of {found.rows:,}" if column.not_finite else ""] if gaps else []
         table.add_row(column.kind, escape(column.name), *numbers, *missing)
     console.print(table)

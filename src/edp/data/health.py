@@ -138,7 +138,8 @@ def disagreements(last: Steps | None, steps: Steps) -> int:
 def named(kind: str, tally: Tally, log: Log, rows: int) -> list[Column]:
     names = {"observation": log.observation_names, "action": log.action_names, "reward": ("reward",)}[kind]
     names = names if len(names) == len(tally.low) else tuple(map(str, range(len(tally.low))))
-    columns = names, tally.low, tally.mean, tally.high, tally.std, rows - tally.count
+    numbers = (np.where(tally.count, each, np.nan) for each in (tally.low, tally.mean, tally.high, tally.std))
+    columns = names, *numbers, rows - tally.count
     return [
         Column(kind, name, float(low), float(mean), float(high), float(std), int(bad))
         for name, low, mean, high, std, bad in zip(*columns, strict=True)

@@ -14,6 +14,7 @@ POINTS = 5000  # of the projection
 ACROSS = 4  # pictures in a row
 HISTOGRAMS = 12  # of actions, and of observations if they are no more
 OBSERVATIONS = 40  # bars
+QUANTILES = (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)
 
 
 def draw(health: Health, path: Path) -> None:
@@ -22,8 +23,6 @@ def draw(health: Health, path: Path) -> None:
 
     sample = health.sample
     assert sample is not None
-    finite = np.isfinite(sample.observations).all(axis=1) & np.isfinite(sample.actions).all(axis=1)
-    sample = sample.rows(finite)
     actions, observed = health.of("action")[:HISTOGRAMS], health.of("observation")
     few = len(observed) <= HISTOGRAMS
     above = -(-len(observed) // ACROSS) if few else 1  # rows of pictures of observations
@@ -37,7 +36,7 @@ def draw(health: Health, path: Path) -> None:
     )
     histogram(figure.add_subplot(grid[0, 0]), health.returns, "return of an episode", "episodes")
     histogram(figure.add_subplot(grid[0, 1]), health.lengths, "length of an episode", "episodes")
-    histogram(figure.add_subplot(grid[0, 2]), health.rewards[np.isfinite(health.rewards)], "reward of a step", "steps")
+    histogram(figure.add_subplot(grid[0, 2]), health.rewards, "reward of a step", "steps")
     projection(figure.add_subplot(grid[0, 3]), sample, figure)
     if not few:
         bars(figure.add_subplot(grid[1, :]), sample, [column.name for column in observed])
@@ -54,11 +53,11 @@ def draw(health: Health, path: Path) -> None:
 def histogram(axes: Any, values: np.ndarray, name: str, what: str, colour: str = BLUE) -> None:
     axes.set_xlabel(name)
     axes.set_ylabel(what)
-    if not len(values):
-        return
-    low, high = float(values.min()), float(values.max())
+    values = values[np.isfinite(values)].astype(np.float64)
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
     if low == high:
-        axes.text(0.5, 0.5, f"always {low:g}", transform=axes.transAxes, ha="center", va="center", color=GREY)
+        text = f"always {low:g}" if len(values) else "no number"
+        axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=GREY)
         axes.set_xticks([])
         axes.set_yticks([])
         return
@@ -69,12 +68,8 @@ def histogram(axes: Any, values: np.ndarray, name: str, what: str, colour: str =
 def bars(axes: Any, sample: Steps, names: list[str]) -> None:
     """The middle 50 and 90 % of each observation, in standard deviations around its mean."""
     obs = sample.observations[:, :OBSERVATIONS].astype(np.float64)
-    if not len(obs):
-        return
-    std = obs.std(axis=0)
-    scaled = (obs - obs.mean(axis=0)) / np.where(std > 0, std, 1.0)
-    ends = np.quantile(scaled, [0, 0.05, 0.25, 0.5, 0.75, 0.95, 1], axis=0)
     at = np.arange(obs.shape[1])
+    ends = np.stack([spread(column[np.isfinite(column)]) for column in obs.T], axis=1)
     axes.vlines(at, ends[0], ends[6], color=GREY, linewidth=0.7)
     axes.vlines(at, ends[1], ends[5], color=BLUE, linewidth=3)
     axes.vlines(at, ends[2], ends[4], color=BLUE, linewidth=8)
@@ -82,11 +77,18 @@ def bars(axes: Any, sample: Steps, names: list[str]) -> None:
     axes.set_xlim(-1, len(at))
     shown = names[: len(at)]
     axes.set_xticks(at, shown, rotation=90 if max(map(len, shown)) > 3 else 0, fontsize=8)
-    axes.set_ylim(max(-12, ends[0].min() - 0.5), min(12, ends[6].max() + 0.5))
+    axes.set_ylim(max(-12, ends.min(initial=0) - 0.5), min(12, ends.max(initial=0) + 0.5))
     rest = f" (the first {OBSERVATIONS} of {sample.observations.shape[1]})" * (len(at) < sample.observations.shape[1])
     axes.set_ylabel("std from the mean")
     axes.set_title(f"observations{rest}: all, the middle 90 %, the middle 50 %, the median", fontsize=9, color=GREY)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def spread(column: np.ndarray) -> np.ndarray:
+    """Quantiles of a column around its mean; all 0 where there is nothing in it."""
+    if not len(column):
+        return np.zeros(len(QUANTILES))
+    return np.quantile((column - column.mean()) / (column.std() or 1.0), QUANTILES)
 
 
 def projection(axes: Any, sample: Steps, figure: Any) -> None:
@@ -95,9 +97,12 @@ def projection(axes: Any, sample: Steps, figure: Any) -> None:
     axes.set_ylabel("second")
     axes.set_xticks([])
     axes.set_yticks([])
-    rows = np.linspace(0, len(sample.rewards) - 1, min(POINTS, len(sample.rewards))).astype(int)
-    obs = sample.observations[rows].astype(np.float64)
-    std = obs.std(axis=0)
+    finite = np.isfinite(sample.observations)
+    columns = finite.mean(axis=0) > 0.5  # a broken sensor shall not take all rows with it
+    complete = np.flatnonzero(finite[:, columns].all(axis=1) & np.isfinite(sample.rewards))
+    rows = complete[np.linspace(0, len(complete) - 1, min(POINTS, len(complete))).astype(int)]
+    obs = sample.observations[rows][:, columns].astype(np.float64)
+    std = obs.std(axis=0) if len(obs) else np.zeros(0)
     if len(obs) < 3 or (std > 0).sum() < 2:
         axes.text(0.5, 0.5, "fewer than two columns vary", transform=axes.transAxes, ha="center", color=GREY)
         return
