@@ -463,3 +463,23 @@ def test_minaris_own_data_sets_are_read_in_all_their_formats(place, space, lengt
     np.testing.assert_array_equal(read.next_obs, np.concatenate([part[1:] for part in seen]).astype(np.float32))
     np.testing.assert_array_equal(np.bincount(read.episode), lengths)
     np.testing.assert_array_equal(read.action[:, 0], read.episode + 1)
+
+
+def test_tables_keep_the_names_of_their_columns(tmp_path):
+    first, second, third = (str(tmp_path / name) for name in ("a.csv", "b.parquet", "c.csv"))
+    Path(first).write_text("room,outside,valve,reward\n20,5,0.5,1\n21,6,0.25,2\n")
+    original = sources.open_log(first, {"observation_columns": ("outside", "room"), "action_columns": ("valve",)})
+    sources.write(second, original)
+    sources.write(third, sources.open_log(second))
+    for name in (second, third):
+        again = sources.open_log(name)
+        assert again.observation_names == ("observation_outside", "observation_room")
+        assert again.action_names == ("action_valve",)
+        np.testing.assert_array_equal(log.whole(again).observations, log.whole(original).observations)
+
+
+def test_names_that_fall_together_are_numbered(tmp_path):
+    (tmp_path / "a.csv").write_text("x,observation_x,action_0\n1,2,3\n4,5,6\n")
+    original = sources.open_log(str(tmp_path / "a.csv"), {"observation_columns": ("x", "observation_x")})
+    sources.write(str(tmp_path / "b.csv"), original)
+    assert sources.open_log(str(tmp_path / "b.csv")).observation_names == ("observation_0", "observation_1")

@@ -78,7 +78,7 @@ def write(name: str, log: Log) -> str:
     if suffix in TABLES:
         from edp.data.table import write_table
 
-        write_table(path, steps)
+        write_table(path, steps, log.observation_names, log.action_names)
     elif suffix in NPZ:
         arrays.write_npz(path, steps)
     else:

@@ -270,16 +270,19 @@ def side_by_side(parts: list[np.ndarray]) -> np.ndarray:
     return together
 
 
-def write_table(path: Path, steps: Steps) -> None:
-    """With the names that are read by default."""
+def write_table(path: Path, steps: Steps, observation_names: tuple[str, ...], action_names: tuple[str, ...]) -> None:
+    """With the names that the numbers have, after the prefixes that are read by default."""
     found: dict[str, np.ndarray] = {}
-    for prefix, wide in (
-        ("observation", steps.observations),
-        ("action", steps.actions),
-        ("next_observation", steps.next_observations),
+    for prefix, wide, names in (
+        ("observation_", steps.observations, observation_names),
+        ("action_", steps.actions, action_names),
+        ("next_observation_", steps.next_observations, observation_names),
     ):
         if wide is not None:
-            found |= {f"{prefix}_{i}": np.ascontiguousarray(plain(wide[:, i])) for i in range(wide.shape[1])}
+            written = [prefix + name.removeprefix(prefix.removeprefix("next_")) for name in names]
+            if len(set(written)) != wide.shape[1]:
+                written = [f"{prefix}{i}" for i in range(wide.shape[1])]
+            found |= {name: np.ascontiguousarray(plain(wide[:, i])) for i, name in enumerate(written)}
     found |= {"reward": plain(steps.rewards), "terminal": steps.terminals, "timeout": steps.timeouts}
     table = pa.table(found)
     with replacing(path) as part:
