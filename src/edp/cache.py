@@ -14,4 +14,4 @@ def cache_folder() -> Path:
 def keep_compiled_programs() -> None:
     """Let JAX keep what it compiles, so that it is compiled once. To be called before JAX is imported."""
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_folder() / "compiled"))
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.5")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")

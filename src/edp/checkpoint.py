@@ -11,19 +11,17 @@ import re
 import sys
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-import orbax.checkpoint as ocp
-from orbax.checkpoint import checkpoint_managers as keep
 
 from edp.errors import UserError, first_line
 
 STATE, ABOUT = "state", "about"
 LATEST, SPREAD = 2, 10  # checkpoints that are kept: the last ones, and so many from along the way
-ALONE = ocp.options.MultiprocessingOptions(0, {0}, "edp")  # no other process knows that there are checkpoints
 
 
 class Checkpoint(NamedTuple):
@@ -46,34 +44,46 @@ class Checkpoints:
     """
 
     def __init__(self, folder: Path, total: int = 0):
-        self.folder, self.held, writes = folder, set[int](), total > 0
+        self.folder, self.total, self.held = folder, total, set[int]()
+
+    @cached_property
+    def manager(self) -> Any:
+        """Orbax's, when it is needed: it takes its time to import, and training shall begin before."""
+        import orbax.checkpoint as ocp
+        from orbax.checkpoint import checkpoint_managers as keep
+
+        writes = self.total > 0
         be_quiet()
         options = ocp.CheckpointManagerOptions(
             read_only=not writes,
             create=False,
-            multiprocessing_options=ALONE,
+            multiprocessing_options=alone(),
             cleanup_tmp_directories=writes,
             preservation_policy=keep.AnyPreservationPolicy(
                 [
                     keep.LatestN(LATEST),
-                    keep.EveryNSteps(max(1, total // SPREAD), exact_interval=False),
+                    keep.EveryNSteps(max(1, self.total // SPREAD), exact_interval=False),
                     Held(self.held),
                 ]
             ),
         )
         handlers = {
-            STATE: ocp.StandardCheckpointHandler(multiprocessing_options=ALONE),
-            ABOUT: ocp.JsonCheckpointHandler(multiprocessing_options=ALONE),
+            STATE: ocp.StandardCheckpointHandler(multiprocessing_options=alone()),
+            ABOUT: ocp.JsonCheckpointHandler(multiprocessing_options=alone()),
         }
-        self.manager = None
-        if writes or folder.is_dir():
-            with errors_of_writing(folder):
-                folder.mkdir(exist_ok=True)
-                self.manager = ocp.CheckpointManager(folder.absolute(), options=options, item_handlers=handlers)
+        with errors_of_writing(self.folder):
+            if writes:
+                self.folder.mkdir(exist_ok=True)
+            return ocp.CheckpointManager(self.folder.absolute(), options=options, item_handlers=handlers)
+
+    @property
+    def opened(self) -> bool:
+        return "manager" in self.__dict__
 
     def save(self, step: int, tree: Any, about: dict[str, Any] | None = None) -> None:
         """Write in the background. What went wrong with the one before is raised here."""
-        assert self.manager is not None
+        import orbax.checkpoint as ocp
+
         leaves = {name: np.array(leaf) for name, leaf in by_name(tree).items()}  # copies: training goes on
         about = (about or {}) | {"sha256": digest(leaves)}
         items = {STATE: ocp.args.StandardSave(leaves), ABOUT: ocp.args.JsonSave(about)}  # pyright: ignore
@@ -83,17 +93,19 @@ class Checkpoints:
 
     def finish(self) -> None:
         """Wait until everything is on disk."""
-        if self.manager is not None:
+        if self.opened:
             with errors_of_writing(self.folder):
                 self.manager.wait_until_finished()
                 self.manager.check_for_errors()
 
     def steps(self) -> list[int]:
-        return sorted(self.manager.all_steps()) if self.manager else []
+        return sorted(self.manager.all_steps()) if self.folder.is_dir() else []
 
     def load(self, step: int, like: Any) -> Checkpoint:
         """One checkpoint, with the structure, shapes and types of ``like`` (its arrays may be abstract)."""
-        if self.manager is None or step not in self.steps():
+        import orbax.checkpoint as ocp
+
+        if step not in self.steps():
             raise UserError(f"{self.folder}: no checkpoint of step {step} (there are: {self.steps() or 'none'})")
         wanted = {name: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for name, leaf in by_name(like).items()}
         where = self.folder / str(step)
@@ -125,7 +137,6 @@ class Checkpoints:
                 damaged[step] = str(error)
                 continue
             for bad in damaged if remove_damaged else ():
-                assert self.manager is not None
                 self.manager.delete(bad)
             return found._replace(damaged=tuple(damaged.values()))
         if damaged:
@@ -134,8 +145,15 @@ class Checkpoints:
         return None
 
     def close(self) -> None:
-        if self.manager is not None:
+        if self.opened:
             self.manager.close()
+
+
+def alone() -> Any:
+    """No other process knows that there are checkpoints."""
+    from orbax.checkpoint.options import MultiprocessingOptions
+
+    return MultiprocessingOptions(0, {0}, "edp")
 
 
 def be_quiet() -> None:
@@ -174,9 +192,11 @@ def errors_of_writing(folder: Path) -> Iterator[None]:
 
 def restore_alone(folder: Path, like: Any) -> Any:
     """A checkpoint of the time when a run had one only (schema 2)."""
+    import orbax.checkpoint as ocp
+
     wanted = {name: np.empty(leaf.shape, leaf.dtype) for name, leaf in by_name(like).items()}
     try:
-        with ocp.StandardCheckpointer(multiprocessing_options=ALONE) as checkpointer:
+        with ocp.StandardCheckpointer(multiprocessing_options=alone()) as checkpointer:
             arrays = checkpointer.restore(folder.absolute(), wanted)
     except Exception as error:
         raise UserError(f"{folder}: damaged ({first_line(error)[:200]})") from None

@@ -1,6 +1,7 @@
 """What a run computes: its options, put together and checked, and how they are written down."""
 
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,12 @@ class EvalOptions:
         return Way(Control(self.policy_scale, self.initial_noise), self.eas_temperature, self.eas_spread)
 
 
+@cache
+def check_networks(policy: PolicyConfig) -> None:
+    """Refuse options that no network can be built with."""
+    jax.eval_shape(lambda key: policy.build(1, 1, key), jax.random.key(0))
+
+
 @dataclass(frozen=True)
 class Spec:
     """Everything that decides what a run computes."""
@@ -87,7 +94,7 @@ class Spec:
     def check(self) -> "Spec":
         """Refuse parts that do not go together; gives the spec back."""
         self.algorithm.check(self.policy)
-        jax.eval_shape(lambda key: self.policy.build(1, 1, key), jax.random.key(0))
+        check_networks(self.policy)
         check_acting(self, self.evaluation)
         if self.policy.reads_histories and self.data.block:
             raise UserError("--block streams single transitions, and a transformer reads whole histories: leave it out")
