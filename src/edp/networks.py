@@ -12,7 +12,7 @@ TIME_WIDTH = 16
 MAX_PERIOD = 10_000
 
 
-@jax.custom_jvp
+@jax.custom_vjp
 def mish(x: Array) -> Array:
     """x · tanh(softplus(x)), exactly, with one exponential.
 
@@ -24,14 +24,20 @@ def mish(x: Array) -> Array:
     return x * (n / (n + 2))
 
 
-@mish.defjvp
-def _mish_jvp(primals, tangents):
-    (x,), (dx,) = primals, tangents
+def _forward(x):
+    return mish(x), x
+
+
+def _backward(x, cotangent):
+    """From x alone: to compute the exponential again is cheaper than to write it down and read it."""
+    x = jax.lax.optimization_barrier(x)  # or the compiler would find that it has the exponential already
     e = jnp.exp(jnp.minimum(x, 20))
     inverse = 1 / (e * (e + 2) + 2)
-    gate = 1 - 2 * inverse
-    slope = gate + x * (4 * e * (e + 1) * inverse * inverse)
-    return x * gate, slope * dx
+    slope = 1 - 2 * inverse + x * (4 * e * (e + 1) * inverse * inverse)
+    return (slope * cotangent,)
+
+
+mish.defvjp(_forward, _backward)
 
 
 class Linear(eqx.Module):

@@ -215,7 +215,9 @@ class InSample(ActorCritic):
         )
         return value, q, metrics
 
-    def update_critic(self, state: InSampleState, value: MLP, batch: Transitions) -> tuple[Learner, Metrics]:
-        """Q after one step towards r + discount · V(s')."""
-        target = batch.reward + self.discount * batch.not_done * value(batch.next_obs)[:, 0]
+    def update_critic(
+        self, state: InSampleState, after: Float[Array, " n"], batch: Transitions
+    ) -> tuple[Learner, Metrics]:
+        """Q after one step towards r + discount · V(s'), given the V(s')."""
+        target = batch.reward + self.discount * batch.not_done * after
         return descend(state.critic, lambda q: critic_loss(q, batch, target), self.critic_optimiser, self.tau)

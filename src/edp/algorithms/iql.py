@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import jax.numpy as jnp
+
 from edp.algorithms.actor_critic import InSample, InSampleState
 from edp.algorithms.base import Metrics
 from edp.algorithms.weighted import exponential
@@ -19,8 +21,8 @@ class IQL(InSample):
         """V first, then the policy, then Q."""
         step = state.step + 1
         value, q, value_metrics = self.update_value(state, batch, self.expectile)
-        advantage = q - value.model(batch.obs)[:, 0]
+        before, after = jnp.split(value.model(jnp.concatenate([batch.obs, batch.next_obs]))[:, 0], 2)
         weight = exponential(self.temperature, self.max_weight)
-        policy, policy_metrics = self.follow_better(state.policy, batch, key, step, advantage, weight)
-        critic, critic_metrics = self.update_critic(state, value.model, batch)
+        policy, policy_metrics = self.follow_better(state.policy, batch, key, step, q - before, weight)
+        critic, critic_metrics = self.update_critic(state, after, batch)
         return InSampleState(policy, critic, value, step), value_metrics | policy_metrics | critic_metrics

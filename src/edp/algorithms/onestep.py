@@ -23,7 +23,7 @@ class OneStep(InSample):
         step = state.step + 1
         evaluating = step <= self.evaluation_steps
         value, q, value_metrics = self.update_value(state, batch, expectile=0.5)
-        critic, critic_metrics = self.update_critic(state, value.model, batch)
+        critic, critic_metrics = self.update_critic(state, value.model(batch.next_obs)[:, 0], batch)
         value, critic = jax.tree.map(
             lambda new, old: jnp.where(evaluating, new, old), (value, critic), (state.value, state.critic)
         )
