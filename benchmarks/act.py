@@ -40,7 +40,7 @@ def policy(eas: int, **options) -> LoadedPolicy:
         jax.vmap(lambda key: spec.policy.build(OBS, ACT, key))(keys),
         jax.vmap(lambda key: Critic(OBS, ACT, (256, 256, 256), key))(keys),
     )
-    return LoadedPolicy(spec, models, (OBS, ACT), spec.evaluation, draws=0)
+    return LoadedPolicy(spec, models, spec.evaluation, draws=0)
 
 
 def flops_of(one: LoadedPolicy) -> int:

@@ -26,14 +26,15 @@ class LoadedPolicy:
 
     def __init__(self, spec: Spec, models: tuple[Any, Any], options: EvalOptions, draws: int):
         self.spec, self.options, self.units = spec, options, spec.scale
-        self.dims = self.units.dims
-        self._models, self._key, self._episode = models, jax.random.key(draws), -1
+        self.dims, self._way = self.units.dims, options.way
+        self._models, self._leaves, self._structure = models, *jax.tree.flatten(models)  # each call would flatten them
+        self._key, self._episode = jax.random.key(draws), -1
         self.reset()
 
     def reset(self) -> None:
         """A new episode: other draws, and nothing of what was seen (which matters to policies that remember)."""
         self._episode += 1
-        self._step, self._memories, self._keys = 0, None, None
+        self._step, self._memories, self._keys, self._count = 0, None, None, 0
 
     def act(self, obs: np.ndarray, reward: np.ndarray | float = 0.0) -> np.ndarray:
         """An action for one observation, or one for each row of a batch of them.
@@ -45,18 +46,18 @@ class LoadedPolicy:
         if rows.ndim != 2 or rows.shape[1] != self.dims[0]:
             raise ValueError(f"observations have {self.dims[0]} numbers, not shape {obs.shape}")
         count = len(rows)
-        if self._keys is None or self._keys.shape[1] != count:
+        if self._count != count:
             if self._memories is not None and self._step:
                 raise ValueError("the number of rows may change at reset() only: this policy remembers each of them")
-            self._keys = jax.random.split(jax.random.fold_in(self._key, self._episode), (1, count))
+            self._keys, self._count = jax.random.split(jax.random.fold_in(self._key, self._episode), (1, count)), count
             self._memories = jax.vmap(lambda policy: jax.vmap(lambda _: policy.memory(1))(jnp.arange(count)))(
                 self._models[0]
             )
-        rewards = np.broadcast_to(np.asarray(reward, np.float32), (1, count))
-        steps = np.full((1, count), self._step, np.int32)
+        rewards, steps = np.empty((1, count), np.float32), np.empty((1, count), np.int32)
+        rewards[:], steps[:] = reward, self._step
         inputs = self.units.observe(rows[None]), rewards, steps, self._keys
-        self._memories, actions = evaluate.act(
-            *self._models, self._memories, *inputs, self.options.way, self.options.eas
+        self._memories, actions = evaluate.act_flat(
+            self._structure, self._leaves, self._memories, *inputs, self._way, self.options.eas
         )
         self._step += 1
         chosen = self.units.act(np.asarray(actions)[0])

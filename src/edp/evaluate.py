@@ -24,7 +24,7 @@ class Way(NamedTuple):
 
     control: Control = PLAIN
     temperature: float = 1.0  # of the choice: 0 takes the best
-    spread: float = 0.0  # std of noise around the samples
+    spread: float | None = None  # std of noise around the samples
 
 
 PLAIN_WAY = Way()
@@ -40,8 +40,9 @@ def select_by_energy(
         return policy.act(obs, sample_key, way.control)
     candidates = jax.vmap(policy.sample, (None, 0, None))(obs, jax.random.split(sample_key, actions), way.control)
     spread_key, choice_key = jax.random.split(choice_key)
-    noise = way.spread * jax.random.normal(spread_key, candidates.shape, candidates.dtype)
-    candidates = jnp.clip(candidates + noise, -1, 1)
+    if way.spread is not None:
+        noise = way.spread * jax.random.normal(spread_key, candidates.shape, candidates.dtype)
+        candidates = jnp.clip(candidates + noise, -1, 1)
     energy = jax.vmap(critic, (None, 0))(obs, candidates).min(axis=1)
     chosen = jnp.argmax(energy + way.temperature * jax.random.gumbel(choice_key, energy.shape, energy.dtype), axis=0)
     return jnp.take_along_axis(candidates, chosen[None, :, None], axis=0)[0]
@@ -74,6 +75,12 @@ def act(
 
     one_seed = jax.vmap(one_env, (None, None, 0, 0, 0, 0, 0))
     return jax.vmap(one_seed)(policies, critics, memories, obs, rewards, steps, keys)
+
+
+@partial(jax.jit, static_argnames=("structure", "actions"))
+def act_flat(structure: Any, leaves: list[Array], memories, obs, rewards, steps, keys, way: Way, actions: int):
+    """``act`` with models that were taken apart before: that takes a while in a control loop."""
+    return act(*jax.tree.unflatten(structure, leaves), memories, obs, rewards, steps, keys, way, actions)
 
 
 class StoppedError(Exception):

@@ -66,7 +66,7 @@ class EvalOptions:
 
     @property
     def way(self) -> Way:
-        return Way(Control(self.policy_scale, self.initial_noise), self.eas_temperature, self.eas_spread)
+        return Way(Control(self.policy_scale, self.initial_noise), self.eas_temperature, self.eas_spread or None)
 
 
 @cache

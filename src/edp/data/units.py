@@ -54,7 +54,7 @@ class Units:
     def act(self, action: np.ndarray) -> np.ndarray:
         """Actions as the world knows them."""
         _, _, centre, half, low, high = self.arrays
-        return np.clip(action * half + centre, low, high)
+        return np.minimum(np.maximum(action * half + centre, low), high)
 
     def action_in(self, action: np.ndarray) -> np.ndarray:
         """Actions as networks know them."""
