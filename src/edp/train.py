@@ -99,12 +99,12 @@ def each(function: Callable) -> Callable:
 
 def faults(state: Any, metrics: dict[str, jax.Array], steps: int) -> dict[str, jax.Array]:
     first = lambda value: jnp.where(jnp.isfinite(value).all(), steps, jnp.argmin(jnp.isfinite(value)))  # noqa: E731
-    found = {name: first(value) for name, value in metrics.items()}
+    sums: dict[str, jax.Array] = {}  # not finite where any number is not
     for path, leaf in jax.tree_util.tree_leaves_with_path(state):
         part = jax.tree_util.keystr(path[:2]).strip(".")  # policy.model, critic.opt, …
-        finite = jnp.where(jnp.isfinite(leaf).all(), steps, steps - 1)  # seen at the end only
-        found[part] = jnp.minimum(found.get(part, steps), finite)
-    return found
+        sums[part] = sums.get(part, 0.0) + leaf.sum()
+    at_end = {part: jnp.where(jnp.isfinite(total), steps, steps - 1) for part, total in sums.items()}
+    return {name: first(value) for name, value in metrics.items()} | at_end
 
 
 def epoch_keys(keys: jax.Array, epoch: int, steps: int) -> jax.Array:
