@@ -35,17 +35,27 @@ def select_by_energy(
     policy: Policy, critic: Critic | None, obs: Float[Array, "n obs"], key, actions: int, way: Way = PLAIN_WAY
 ) -> Float[Array, "n act"]:
     """EAS (EDP algorithm 2): of several sampled actions, one is drawn in proportion to exp(min Q / temperature)."""
+    candidates, _, chosen = consider(policy, critic, obs, key, actions, way)
+    return candidates[0] if len(candidates) == 1 else jnp.take_along_axis(candidates, chosen[None, :, None], axis=0)[0]
+
+
+def consider(
+    policy: Policy, critic: Critic | None, obs: Float[Array, "n obs"], key, actions: int, way: Way = PLAIN_WAY
+) -> tuple[Float[Array, "actions n act"], Float[Array, "actions n"], Int[Array, " n"]]:
+    """What EAS chooses from, the candidates' energies (0 if nobody values them), and which one it takes."""
     sample_key, choice_key = jax.random.split(key)
     if actions == 1 or critic is None:
-        return policy.act(obs, sample_key, way.control)
+        candidates = policy.act(obs, sample_key, way.control)[None]
+        energy = jnp.zeros(candidates.shape[:2]) if critic is None else critic(obs, candidates[0]).min(axis=0)[None]
+        return candidates, energy, jnp.zeros(len(obs), int)
     candidates = jax.vmap(policy.sample, (None, 0, None))(obs, jax.random.split(sample_key, actions), way.control)
     spread_key, choice_key = jax.random.split(choice_key)
     if way.spread is not None:
         noise = way.spread * jax.random.normal(spread_key, candidates.shape, candidates.dtype)
         candidates = jnp.clip(candidates + noise, -1, 1)
     energy = jax.vmap(critic, (None, 0))(obs, candidates).min(axis=1)
-    chosen = jnp.argmax(energy + way.temperature * jax.random.gumbel(choice_key, energy.shape, energy.dtype), axis=0)
-    return jnp.take_along_axis(candidates, chosen[None, :, None], axis=0)[0]
+    noise = jax.random.gumbel(choice_key, energy.shape, energy.dtype)
+    return candidates, energy, jnp.argmax(energy + way.temperature * noise, axis=0)
 
 
 @partial(jax.jit, static_argnames="actions")

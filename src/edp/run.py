@@ -95,6 +95,18 @@ class Run:
         return self.folder / "checkpoints"
 
     @property
+    def look(self) -> Path:
+        """What the policy does, if somebody has looked."""
+        return self.folder / "look.json"
+
+    def seen_at(self, step: int) -> bool:
+        """Whether somebody has looked at the policy as it was after this step."""
+        try:
+            return json.loads(self.look.read_text())["step"] == step
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            return False
+
+    @property
     def old_checkpoint(self) -> Path:
         """Where schema 2 had its only one."""
         return self.folder / "checkpoint"

@@ -83,16 +83,20 @@ class Validator:
 
     def actions(self, states: Any) -> list[dict[str, Any] | None]:
         """What each seed's policy does in the held-out states, in the units of the data."""
-        options, seeds = self.spec.evaluation, len(jax.tree.leaves(states)[0])
         if self.spec.policy.reads_histories:
-            return [None] * seeds
+            return [None] * len(jax.tree.leaves(states)[0])
+        return self.described(self.choose(states))
+
+    def choose(self, states: Any) -> np.ndarray:
+        """Each seed's actions in the states, as networks know them."""
+        options, seeds, count = self.spec.evaluation, len(jax.tree.leaves(states)[0]), len(self.obs)
         policies, critics = actors(states, options.act_with, self.sampler)
-        count = len(self.obs)
         keys = jax.random.split(jax.random.key(0), (seeds, count))
         obs = np.broadcast_to(self.obs, (seeds, *self.obs.shape))
         nothing = np.zeros((seeds, count), np.float32), np.zeros((seeds, count), np.int32)
-        _, chosen = evaluate.act(policies, critics, None, obs, *nothing, keys, options.way, options.eas)
-        chosen = np.asarray(chosen)
+        return np.asarray(evaluate.act(policies, critics, None, obs, *nothing, keys, options.way, options.eas)[1])
+
+    def described(self, chosen: np.ndarray) -> list[dict[str, Any] | None]:
         spread = self.action.std(axis=0) + 1e-6
         distance = np.sqrt((((chosen - self.action[None]) / spread) ** 2).mean(axis=(1, 2)))
         return [self.summary(each) | {"distance": float(far)} for each, far in zip(chosen, distance, strict=True)]

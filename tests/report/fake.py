@@ -56,5 +56,22 @@ def make(
     return folder
 
 
+def look(folder: Path) -> None:
+    """What somebody would have seen of its policy, in a maze."""
+    rng = np.random.default_rng(0)
+    step = json.loads((folder / "status.json").read_text())["step"]
+    bars = {"histogram": np.full((3, 24), 1 / 24).tolist()}
+    q = rng.normal(50, 3, 40)
+    choices = [{"at": at, "q": rng.normal(50, 3, 10).tolist(), "chosen": at % 10} for at in range(0, 40, 4)]
+    around = [[x, y] for x in range(6) for y in range(6) if x in (0, 5) or y in (0, 5)]
+    path = {"points": (2 + np.cumsum(rng.normal(0, 0.1, (40, 2)), axis=0)).tolist(), "goal": [4, 4]}
+    episode = {"at": list(range(40)), "length": 40, "return": 1.5, "q": q.tolist(), "choices": choices}
+    seen = {"step": step, "seed": 0, "actions": {"data": bars, "policy": [bars]}}
+    seen |= {"episode": episode | {"q_low": (q - 1).tolist(), "q_high": (q + 1).tolist()}}
+    seen |= {"map": {"walls": around, "cell": 1.0}, "paths": [path]}
+    seen |= {"plane": {name: rng.normal(0, 1, (200, 2)).tolist() for name in ("data", "policy")}}
+    (folder / "look.json").write_text(json.dumps(seen))
+
+
 def write(path: Path, rows: list[dict]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))

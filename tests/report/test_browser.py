@@ -4,7 +4,7 @@ import shutil
 import time
 
 import pytest
-from fake import make
+from fake import look, make
 
 from edp.report import collect
 from edp.report.page import build
@@ -58,7 +58,7 @@ def browser(tmp_path_factory):
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    make(folder / "a", level=90)
+    look(make(folder / "a", level=90))
     make(folder / "b", algorithm="iql", level=60)
     make(folder / "c", task="walker2d-medium-v2", level=70, device=HOSTILE)
     make(folder / HOSTILE.replace("/", "-"), algorithm="crr", level=30)
@@ -96,6 +96,14 @@ def test_it_opens_without_errors_and_draws_its_curves(opened):
     assert errors(opened) == []
     assert len(opened.find_elements("css selector", ".chart svg")) >= 5
     assert opened.execute_script("return document.querySelectorAll('polyline').length") >= 8
+
+
+def test_what_a_policy_does_is_drawn(opened):
+    count = lambda what: len(opened.find_elements("css selector", what))  # noqa: E731
+    assert count("#looks-0 .pair figure") == 5  # three actions, and two densities
+    assert (count("#looks-0 .wall"), count("#looks-0 .path"), count("#looks-0 .taken")) == (20, 1, 10)
+    assert "One episode: 40 steps, return 1.5." in opened.find_element("id", "looks-0").text
+    assert errors(opened) == []
 
 
 def test_script_in_names_is_text(opened):

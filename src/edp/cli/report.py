@@ -30,6 +30,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--bench", type=Path, metavar="FILE", help="for the paper's speeds: what edp bench --json wrote"
     )
+    parser.add_argument(
+        "--look",
+        action="store_true",
+        help="first play an episode with each policy that was not looked at since its last checkpoint",
+    )
+    parser.add_argument("--figures", type=Path, metavar="DIR", help="also write the figures here, as .svg and .png")
     parser.add_argument("--watch", action="store_true", help="make it again as runs go on, until Ctrl-C")
     parser.add_argument("--every", type=float, default=10.0, metavar="…", help="seconds between looks (default: 10)")
     values = parser.parse(argv)
@@ -48,12 +54,42 @@ def main(argv: list[str]) -> int:
     if not collect.find(values.runs):
         raise UserError(f"no runs in {', '.join(map(str, values.runs))}")
     check_writable(out)
+    if values.figures:
+        check_writable(values.figures / "curves.svg")
+    if values.look:
+        look_at_all(collect.find(values.runs))
     write(values, kind, out)
     print(out, flush=True)
+    if values.figures:
+        print(values.figures, flush=True)
     while values.watch:
         time.sleep(values.every)
         write(values, kind, out)
     return 0
+
+
+def look_at_all(folders: list[Path]) -> None:
+    """What each policy does, kept in its run directory; what cannot be looked at is told and passed over."""
+    from edp.cli.find import counting, find_data_of, load_noting, note
+    from edp.loading import read_data
+    from edp.look import look_at
+    from edp.run import Run
+
+    with counting("policies looked at", len(folders)) as advance:
+        for done, folder in enumerate(folders, 1):
+            try:
+                run = Run.open(folder)
+                spec, found = load_noting(run)
+                if not run.seen_at(found.step):
+                    try:
+                        data = read_data(run, spec, find_data_of(run, spec, quiet=True))
+                    except UserError as error:
+                        note(f"{error} (so its actions are not compared with the data's)")
+                        data = None
+                    look_at(run, spec, found, data)
+            except UserError as error:
+                note(f"{error} (so it is not looked at)")
+            advance(done)
 
 
 def write(values, kind: str, out: Path) -> None:
@@ -61,6 +97,10 @@ def write(values, kind: str, out: Path) -> None:
     from edp.run import write_whole, writing
 
     entries = collect.read_all(values.runs)
+    if values.figures:
+        from edp.report import figures
+
+        figures.save(figures.all_figures(entries, values.bench, values.paper), values.figures)
     of_paper = paper.tables(entries, values.bench) if values.paper else []
     if kind == "html":
         from edp.report.page import build

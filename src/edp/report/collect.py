@@ -1,5 +1,6 @@
 """What run directories say, in a form that can be drawn; a damaged one says that it is."""
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from edp.run import Row, Run
 
 POINTS = 300  # of a curve of losses or speeds
 MOST = 40  # quantities of a run
+LARGEST = 2_000_000  # bytes of what was seen of a policy
 
 
 @dataclass
@@ -45,7 +47,8 @@ class Entry:
     held_out: dict[str, Series] = field(default_factory=dict)
     speed: Series | None = None
     notes: list[str] = field(default_factory=list)
-    looks: Row = field(default_factory=dict)  # what the policy does, if the run says
+    looks: Row = field(default_factory=dict)  # what the policy does in states of the data, if the run says
+    seen: Row = field(default_factory=dict)  # what somebody saw who looked at it (see look.py)
 
     @property
     def method(self) -> str:
@@ -111,10 +114,35 @@ def fill(entry: Entry, run: Run) -> None:
         entry.notes.append(f"{broken} evaluation(s) could not be read")
     entry.losses = losses_of(run.metrics())
     entry.held_out = losses_of(run.validations())
-    entry.looks = next((row["actions"] for row in reversed(run.validations()) if "actions" in row), {})
+    entry.seen = seen_in(entry, run)
+    held = (
+        row["actions"] for row in reversed(run.validations()) if "histogram" in row.get("actions", {}).get("data", ())
+    )
+    entry.looks = next(held, entry.seen.get("actions") or {})
     speeds = [(row["step"], [row.get("steps_per_second")]) for row in run.times()]
     speeds = [(step, speed) for step, speed in speeds if speed != [None] and are_numbers(speed)]
     entry.speed = series(speeds) if speeds else None
+
+
+def has_histogram(actions: Any) -> bool:
+    return isinstance(actions, dict) and isinstance(actions.get("data"), dict) and "histogram" in actions["data"]
+
+
+def seen_in(entry: Entry, run: Run) -> Row:
+    if not run.look.exists():
+        return {}
+    try:
+        if run.look.stat().st_size > LARGEST:
+            raise ValueError("too large")
+        seen = json.loads(run.look.read_text())
+        if not isinstance(seen, dict):
+            raise TypeError("not an object")
+    except (OSError, ValueError, TypeError, RecursionError):
+        entry.notes.append(f"{run.look.name} could not be read")
+        return {}
+    if seen.get("step") != entry.steps:
+        entry.notes.append(f"looked at after {seen.get('step')} steps")
+    return seen
 
 
 def curve_of(rows: list[Row], seeds: int) -> tuple[Curve | None, int]:

@@ -37,7 +37,7 @@ function ticks(low, high, count) {
 }
 
 // One picture of several curves: {name, colour, steps, mean, low, high, rat, oms}; hidden ones are left out.
-function draw(box, curves, height, what) {
+function draw(box, curves, height, what, across = "training steps") {
   box.replaceChildren();
   const width = Math.max(280, box.clientWidth);
   const known = curves.filter((curve) => !curve.hidden && curve.mean.some((value) => value !== null));
@@ -60,7 +60,7 @@ function draw(box, curves, height, what) {
     make("text", { x: LEFT - 6, y: y(at) + 4, "text-anchor": "end" }, svg, short(at));
   }
   for (const at of ticks(x0, x1, width < 500 ? 3 : 6)) make("text", { x: x(at), y: height - 16, "text-anchor": "middle" }, svg, short(at));
-  make("text", { x: width - RIGHT, y: height - 2, "text-anchor": "end" }, svg, "training steps");
+  make("text", { x: width - RIGHT, y: height - 2, "text-anchor": "end" }, svg, across);
   make("text", { x: LEFT, y: TOP - 2 }, svg, what);
   for (const curve of known) {
     const points = curve.steps.map((step, i) => [step, curve.mean[i], curve.low[i], curve.high[i]])
@@ -175,6 +175,98 @@ function histograms(run, host) {
   });
 }
 
+// Which of several candidates was taken, step by step: dots are their values.
+function choices(host, episode) {
+  const known = episode.choices.filter((choice) => choice.q.some((value) => value !== null)).map((choice) => {
+    const there = choice.q.filter((value) => value !== null), mean = there.reduce((sum, value) => sum + value, 0) / there.length;
+    return { ...choice, q: choice.q.map((value) => (value === null ? null : value - mean)) };
+  });
+  if (!known.length) return;
+  const box = element("div", host, undefined, { className: "chart" }), width = Math.max(280, box.clientWidth), height = 200;
+  const values = known.flatMap((choice) => choice.q).filter((value) => value !== null);
+  const low = Math.min(...values), high = Math.max(...values), room = (high - low || Math.abs(high) || 1) * 0.08;
+  const x = (i) => LEFT + (i + 0.5) / known.length * (width - LEFT - RIGHT);
+  const y = (value) => TOP + (high + room - value) / (high - low + 2 * room) * (height - TOP - BOTTOM);
+  const what = "Q of what EAS chose from, less their mean (rings: taken)";
+  const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": what }, box);
+  for (const at of ticks(low - room, high + room, 4)) {
+    make("line", { class: "axis", x1: LEFT, x2: width - RIGHT, y1: y(at), y2: y(at) }, svg);
+    make("text", { x: LEFT - 6, y: y(at) + 4, "text-anchor": "end" }, svg, short(at));
+  }
+  make("text", { x: LEFT, y: TOP - 2 }, svg, what);
+  make("text", { x: width - RIGHT, y: height - 2, "text-anchor": "end" }, svg, "steps of the episode");
+  known.forEach((choice, i) => {
+    if (width > 500 || i % 3 === 0) make("text", { x: x(i), y: height - 16, "text-anchor": "middle" }, svg, short(choice.at));
+    choice.q.forEach((value, j) => {
+      if (value === null) return;
+      make("circle", { cx: x(i), cy: y(value), r: 3, fill: COLOURS[0], opacity: 0.55 }, svg);
+      if (j === choice.chosen) make("circle", { class: "taken", cx: x(i), cy: y(value), r: 6, fill: "none", stroke: COLOURS[1], "stroke-width": 2 }, svg);
+    });
+  });
+}
+
+// Points on a plane as a map of how many there are.
+function density(grid, title, points, ends) {
+  const bins = 28, size = 240, counts = new Map();
+  for (const [a, b] of points) {
+    const place = [a, b].map((value, i) => Math.min(bins - 1, Math.max(0, Math.floor((value - ends[i][0]) / (ends[i][1] - ends[i][0] || 1) * bins))));
+    counts.set(place.join(), (counts.get(place.join()) || 0) + 1);
+  }
+  const figure = element("figure", grid), box = element("div", figure, undefined, { className: "chart" });
+  const svg = make("svg", { viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": title }, box);
+  const most = Math.max(1, ...counts.values()), each = size / bins;
+  make("rect", { class: "axis", x: 0.5, y: 0.5, width: size - 1, height: size - 1, fill: "none" }, svg);
+  for (const [place, count] of counts) {
+    const [i, j] = place.split(",").map(Number);
+    make("rect", { x: i * each, y: size - (j + 1) * each, width: each, height: each, fill: COLOURS[0], opacity: 0.15 + 0.85 * count / most }, svg);
+  }
+  element("figcaption", figure, title);
+}
+
+function planes(host, plane) {
+  const all = [...plane.data, ...plane.policy];
+  if (!all.length) return;
+  const ends = [0, 1].map((i) => [Math.min(...all.map((point) => point[i])), Math.max(...all.map((point) => point[i]))]);
+  const grid = element("div", host, undefined, { className: "pair" });
+  density(grid, "both actions of the data", plane.data, ends);
+  density(grid, "both actions of the policy, in the same states", plane.policy, ends);
+}
+
+// Paths from above; walls are squares, rings goals, dots starts.
+function paths(host, maze) {
+  const half = maze.cell / 2;
+  const corners = maze.walls.flatMap(([x, y]) => [[x - half, y - half], [x + half, y + half]]);
+  const all = [...corners, ...maze.paths.flatMap((path) => path.points.concat(path.goal ? [path.goal] : []))];
+  if (!all.length) return;
+  const [left, right, low, high] = [0, 0, 1, 1].map((i, n) => all.reduce((end, point) => Math[n % 2 ? "max" : "min"](end, point[i]), all[0][i]));
+  const room = maze.walls.length ? 0 : 0.05 * Math.max(right - left, high - low, 1e-6);
+  const across = right - left + 2 * room, up = high - low + 2 * room, width = 480, scale = width / (across || 1), height = Math.max(40, up * scale);
+  const figure = element("figure", host), box = element("div", figure, undefined, { className: "chart map" });
+  const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "paths" }, box);
+  const x = (value) => (value - left + room) * scale, y = (value) => height - (value - low + room) * scale;
+  for (const [a, b] of maze.walls) make("rect", { class: "wall", x: x(a - half), y: y(b + half), width: maze.cell * scale, height: maze.cell * scale }, svg);
+  maze.paths.forEach((path, i) => {
+    const colour = COLOURS[i % COLOURS.length];
+    make("polyline", { class: "path", points: path.points.map(([a, b]) => `${x(a).toFixed(1)},${y(b).toFixed(1)}`).join(" "), fill: "none", stroke: colour, "stroke-width": 2 }, svg);
+    if (path.points.length) make("circle", { cx: x(path.points[0][0]), cy: y(path.points[0][1]), r: 5, fill: colour }, svg);
+    if (path.goal) make("circle", { cx: x(path.goal[0]), cy: y(path.goal[1]), r: 8, fill: "none", stroke: colour, "stroke-width": 3 }, svg);
+  });
+  element("figcaption", figure, `${maze.paths.length} episode${maze.paths.length > 1 ? "s" : ""}: dots are starts` + (maze.paths.some((path) => path.goal) ? ", rings goals" : ""));
+}
+
+function behaviour(run, host) {
+  if (run.actions) histograms(run, host);
+  if (run.plane) planes(host, run.plane);
+  if (run.maze) paths(host, run.maze);
+  if (run.episode) {
+    element("p", host, `One episode: ${run.episode.about}.`);
+    const box = element("div", host, undefined, { className: "chart" });
+    const value = [{ ...run.episode.q, name: "the action taken", colour: COLOURS[0] }];
+    draw(box, value, 200, "Q of the action taken (band: of all candidates)", "steps of the episode");
+    choices(host, run.episode);
+  }
+}
+
 // Drawn when they come into view: a page may have hundreds of curves.
 function whenSeen(host, action) {
   const seen = new IntersectionObserver((entries) => {
@@ -208,7 +300,7 @@ DATA.tasks.forEach((task, i) => {
 });
 DATA.looks.forEach((run, i) => {
   const host = document.getElementById(`looks-${i}`);
-  whenSeen(host, () => histograms(run, host));
+  whenSeen(host, () => behaviour(run, host));
 });
 const speed = document.getElementById("speed");
 if (speed) whenSeen(speed, () => draw(speed, DATA.speed.map((run, i) => ({ ...run, colour: COLOURS[i % COLOURS.length] })), 240, "steps/s"));

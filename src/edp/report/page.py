@@ -66,10 +66,10 @@ def contents(entries: list[Entry]) -> dict[str, Any]:
     for name in sorted(names):
         runs = [entry for entry in known if entry.task == name]
         panels.append({"name": name, "measure": measure(runs), "runs": [curves(entry) for entry in runs]})
-    looks = [{"name": f"{entry.name}: {entry.method}", "actions": histograms(entry)} for entry in known if entry.looks]
+    looks = [{"name": f"{entry.name}: {entry.method}", **behaviour(entry)} for entry in known]
     return {
         "tasks": panels,
-        "looks": [look for look in looks if look["actions"]],
+        "looks": [look for look in looks if any(look[name] for name in PARTS)],
         "speed": [{"name": entry.name, **vars(entry.speed)} for entry in known if entry.speed],
     }
 
@@ -103,24 +103,71 @@ def curves(entry: Entry) -> dict[str, Any]:
     return found
 
 
+def behaviour(entry: Entry) -> dict[str, Any]:
+    """What the policy does, part by part; a part that is missing, or not as this version writes it, is None."""
+    found = {}
+    for name, make in PARTS.items():
+        try:
+            found[name] = make(entry)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
+            found[name] = None
+    return found
+
+
 def histograms(entry: Entry) -> list[dict[str, Any]]:
     """The data's actions and the policy's, as shares of each bin; those of several seeds together."""
-    try:
-        data, policies = entry.looks["data"], [each for each in entry.looks["policy"] if each]
-        shares = np.array(data["histogram"], float)
-        policy = np.mean([np.array(each["histogram"], float) for each in policies], axis=0)
-        ends = list(zip(entry.config["units"]["low"], entry.config["units"]["high"], strict=True))
-        own = entry.config.get("own_task") or {}
-        names = own.get("action_names") or []
-        return [
-            {
-                "name": str(names[i]) if i < len(names) else f"action {i}",
-                "low": float(low),
-                "high": float(high),
-                "data": shares[i].tolist(),
-                "policy": policy[i].tolist(),
-            }
-            for i, (low, high) in enumerate(ends)
-        ]
-    except (KeyError, TypeError, ValueError, IndexError):
-        return []
+    data, policies = entry.looks["data"], [each for each in entry.looks["policy"] if each]
+    shares = np.array(data["histogram"], float)
+    policy = np.mean([np.array(each["histogram"], float) for each in policies], axis=0)
+    units = entry.config.get("units") or {"low": [-1.0] * len(shares), "high": [1.0] * len(shares)}
+    own = entry.config.get("own_task") or {}
+    names = own.get("action_names") or []
+    return [
+        {
+            "name": str(names[i]) if i < len(names) else f"action {i}",
+            "low": float(low),
+            "high": float(high),
+            "data": rounded(shares[i]),
+            "policy": rounded(policy[i]),
+        }
+        for i, (low, high) in enumerate(zip(units["low"], units["high"], strict=True))
+    ]
+
+
+def episode(entry: Entry) -> dict[str, Any]:
+    """Values along it, and what EAS chose from."""
+    seen = entry.seen["episode"]
+    steps = [int(step) for step in seen["at"]]
+    values = {name: rounded(np.array(seen[key], float)) for name, key in VALUES.items()}
+    if any(len(numbers) != len(steps) for numbers in values.values()):
+        raise ValueError("as many values as steps")
+    return {
+        "about": f"{int(seen['length']):,} steps, return {float(seen['return']):.4g}",
+        "q": {"steps": steps, **values},
+        "choices": [
+            {"at": int(choice["at"]), "q": rounded(np.array(choice["q"], float)), "chosen": choice["chosen"]}
+            for choice in seen["choices"]
+            if choice["chosen"] is None or isinstance(choice["chosen"], int)
+        ],
+    }
+
+
+def plane(entry: Entry) -> dict[str, Any]:
+    """Two actions at once: the data's and the policy's."""
+    return {name: points(entry.seen["plane"][name]) for name in ("data", "policy")}
+
+
+def maze(entry: Entry) -> dict[str, Any] | None:
+    """Paths on a plane, among walls if there are any."""
+    ground, paths = entry.seen["map"] or {"walls": [], "cell": 0.0}, entry.seen["paths"]
+    found = [{"points": points(path["points"]), "goal": path["goal"] and points([path["goal"]])[0]} for path in paths]
+    return {"walls": points(ground["walls"]), "cell": float(ground["cell"]), "paths": found} if found else None
+
+
+def points(pairs: Any) -> list[list[float]]:
+    table = np.array(pairs, float).reshape(-1, 2)
+    return [[float(f"{number:.4g}") for number in row] for row in table[np.isfinite(table).all(axis=1)]]
+
+
+PARTS = {"actions": histograms, "episode": episode, "plane": plane, "maze": maze}
+VALUES = {"mean": "q", "low": "q_low", "high": "q_high"}
