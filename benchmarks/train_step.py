@@ -7,7 +7,9 @@ seed, where nothing else is said), and every algorithm with every policy. Only m
 """
 
 import argparse
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -21,24 +23,24 @@ from edp.policies import POLICIES
 from edp.run import write_json
 
 
-def variants() -> dict[str, Case]:
+def variants() -> dict[str, Callable[[], Case]]:
     td3bc = lambda rows=100_000, seeds=1, **options: training(*parts("td3bc", "diffusion", **options), rows, seeds)  # noqa: E731
     return {
-        "td3bc, K = 100": td3bc(diffusion_steps=100),
-        "td3bc, K = 5": td3bc(diffusion_steps=5),
-        "td3bc, 10k rows": td3bc(10_000),
-        "td3bc, 5M rows": td3bc(5_000_000),
-        "td3bc, 5 seeds": td3bc(seeds=5),
-        "td3bc, fast": training(*parts("td3bc", "diffusion", "fast")),
+        "td3bc, K = 100": lambda: td3bc(diffusion_steps=100),
+        "td3bc, K = 5": lambda: td3bc(diffusion_steps=5),
+        "td3bc, 10k rows": lambda: td3bc(10_000),
+        "td3bc, 5M rows": lambda: td3bc(5_000_000),
+        "td3bc, 5 seeds": lambda: td3bc(seeds=5),
+        "td3bc, fast": lambda: training(*parts("td3bc", "diffusion", "fast")),
     }
 
 
-def pairs() -> dict[str, Case]:
+def pairs() -> dict[str, Callable[[], Case]]:
     """Every algorithm with every policy that it goes with, at their own settings."""
     cases = {}
     for name, policy in product(ALGORITHMS, POLICIES):
         with suppress(UserError):
-            cases[f"{name} + {policy}"] = training(*parts(name, policy))
+            cases[f"{name} + {policy}"] = partial(training, *parts(name, policy))
     return cases
 
 
@@ -49,7 +51,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     values = parser.parse_args()
     begins = tuple((values.only or "").split(","))
-    cases = {(name, "training"): case for name, case in (pairs() | variants()).items() if name.startswith(begins)}
+    cases = {(name, "training"): make() for name, make in (pairs() | variants()).items() if name.startswith(begins)}
     console = Console(width=140)
     result = measured(cases, values.rounds, console)
     show(result, console)

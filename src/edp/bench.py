@@ -123,7 +123,10 @@ def measure(cases: dict[tuple[str, str], Case], rounds: int) -> Iterator[str | d
         for (name, what), case in cases.items():
             yield f"round {number} of {rounds}: {name}, {what}"
             rates[name, what].append(case.steps / seconds(case.run))
-    machine = statistics.median(rates[GEMM, "training"]) * flops
+    gemms = rates[GEMM, "training"]
+    machine = statistics.median(gemms) * flops
+    # The machine's speed wanders: each round is compared with its own.
+    share = lambda rate, case: statistics.median(r * case.flops / (g * flops) for r, g in zip(rate, gemms, strict=True))  # noqa: E731
     yield {
         "about": about_here()["packages"] | {"device": jax.devices()[0].device_kind, "cores": os.cpu_count()},
         "gemm_gflops": machine / 1e9,
@@ -134,7 +137,7 @@ def measure(cases: dict[tuple[str, str], Case], rounds: int) -> Iterator[str | d
                 "steps_per_second": statistics.median(rates[name, what]),
                 "spread": [min(rates[name, what]), max(rates[name, what])],
                 "gflop_per_step": case.flops / 1e9,
-                "share_of_gemm": statistics.median(rates[name, what]) * case.flops / machine,
+                "share_of_gemm": share(rates[name, what], case),
                 "compile_seconds": compiled[name, what],
             }
             for (name, what), case in cases.items()

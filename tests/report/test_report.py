@@ -194,3 +194,14 @@ def slowness() -> float:
     for _ in range(20):
         json.loads(json.dumps(list(range(100_000))))
     return max(1.0, (time.perf_counter() - start) / 0.25)
+
+
+def test_scores_that_are_no_numbers_and_foreign_configs_break_nothing(tmp_path):
+    run = make(tmp_path / "a", evaluations=2)
+    rows = [json.loads(line) for line in (run / "evaluations.jsonl").read_text().splitlines()]
+    rows[1]["scores"][0][0] = float("inf")
+    (run / "evaluations.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    make(tmp_path / "b", own_task=5)
+    found = entries(tmp_path / "a", tmp_path / "b")
+    assert "own_task" in found[1].damage and not found[0].damage
+    assert "Infinity" not in build(found, "title").split('id="data">')[1].split("</script>")[0]

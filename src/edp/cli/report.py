@@ -96,16 +96,20 @@ def write(values, kind: str, out: Path) -> None:
     from edp.report import collect, paper, summary
     from edp.run import write_whole, writing
 
-    entries = collect.read_all(values.runs)
-    if values.figures:
+    entries, pictures = collect.read_all(values.runs), {}
+    ablated = any((entry.folder / "ablations").is_dir() for entry in entries)
+    if values.figures or (kind == "html" and (values.paper or ablated)):
         from edp.report import figures
 
-        figures.save(figures.all_figures(entries, values.bench, values.paper), values.figures)
+        made = figures.all_figures(entries, values.bench, values.paper, with_curves=values.figures is not None)
+        if values.figures:
+            figures.save(made, values.figures)
+        pictures = {name: figures.as_data_uri(figure) for name, figure in made.items() if name[:7] != "curves-"}
     of_paper = paper.tables(entries, values.bench) if values.paper else []
     if kind == "html":
         from edp.report.page import build
 
-        text = build(entries, values.title, of_paper, round(values.every) if values.watch else 0)
+        text = build(entries, values.title, of_paper, round(values.every) if values.watch else 0, pictures)
     else:
         form = {"md": summary.markdown, "tex": summary.latex}[kind]
         text = "\n".join(form(table) for table in (summary.scores(entries), *of_paper, summary.runs(entries)))

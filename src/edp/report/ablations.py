@@ -45,16 +45,18 @@ def read_ablation(path: Path) -> Ablation:
     if not path.is_file() or path.stat().st_size > BYTES:
         raise ValueError(f"not a file of at most {BYTES / 1e6:.0f} MB")
     content = json.loads(path.read_text())
-    values, scores, label = (
-        content.get(key) if isinstance(content, dict) else 0 for key in ("values", "scores", "label")
-    )
+    if not isinstance(content, dict):
+        raise ValueError("it is not an object")
+    values, scores, label = (content.get(key) for key in ("values", "scores", "label"))
     if not isinstance(values, list) or not isinstance(scores, list) or not 0 < len(values) == len(scores) <= VALUES:
         raise ValueError(f"it does not have 1 to {VALUES} values with scores for each")
     if not all(type(value) is str or (type(value) in (int, float) and is_drawable([value])) for value in values):
         raise ValueError("its values are neither numbers nor words")
     seeds = len(scores[0]) if isinstance(scores[0], list) else 0
-    if len(set(values)) < len(values) or not all(are_scores(row, seeds) for row in scores):
-        raise ValueError("it does not have the same seeds for each value")
+    if len(set(values)) < len(values):
+        raise ValueError("it has a value twice")
+    if not all(are_scores(row, seeds) for row in scores):
+        raise ValueError("it does not have scores of the same seeds for each value")
     means = [mean_of(bounded(row), 1) for row in scores]
     if np.isnan(means).all():
         raise ValueError("it has no score")

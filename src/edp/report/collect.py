@@ -103,6 +103,8 @@ def read(folder: Path) -> Entry:
 
 def fill(entry: Entry, run: Run) -> None:
     config, status = run.config, run.status
+    if not isinstance(config.get("own_task") or {}, dict):
+        raise TypeError("own_task is no object")
     entry.config, entry.task = config, run.title
     entry.algorithm, entry.policy = str(config["algorithm"]["name"]), str(config["policy"]["name"])
     entry.seeds, entry.budget = int(config["training"]["seeds"]), int(config["training"]["steps"])
@@ -153,6 +155,7 @@ def curve_of(rows: list[Row], seeds: int) -> tuple[Curve | None, int]:
     if not good:
         return None, len(rows)
     table = np.array([row["scores"] for row in good], float)  # (evaluations, seeds, episodes)
+    table[~np.isfinite(table)] = np.nan
     return Curve(np.array([row["step"] for row in good]), mean_of(table, 2), episodes), len(rows) - len(good)
 
 

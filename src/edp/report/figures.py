@@ -13,6 +13,7 @@ import numpy as np
 
 from edp.data.d4rl import replacing
 from edp.metrics import known_mean
+from edp.report import page
 from edp.report.ablations import OF_PAPER, Ablation, ablations, bounded, is_drawable
 from edp.report.collect import Entry, edge, mean_of
 from edp.report.paper_figures import domains, speed
@@ -50,12 +51,14 @@ class Line(NamedTuple):
     joined: bool = True
 
 
-def all_figures(entries: list[Entry], bench: Path | None = None, paper: bool = False) -> dict[str, "Figure"]:
+def all_figures(
+    entries: list[Entry], bench: Path | None = None, paper: bool = False, with_curves: bool = True
+) -> dict[str, "Figure"]:
     """Each figure by its name, the paper's own if asked for. A file that cannot be drawn becomes a note of its run."""
     known = [entry for entry in entries if not entry.damage]
     found = {}
     with styled():
-        for task in sorted({entry.task for entry in known}):
+        for task in sorted({entry.task for entry in known}) if with_curves else ():
             found[f"curves-{task}"] = curves(task, [entry for entry in known if entry.task == task])
         for name, runs in ablations(known).items():
             found[f"ablation-{name}"] = ablation(name, runs)
@@ -63,7 +66,14 @@ def all_figures(entries: list[Entry], bench: Path | None = None, paper: bool = F
             found["speed"] = speed(bench)
         if paper:
             found["domains"] = domains(entries)
-    return {name: figure for name, figure in found.items() if figure}
+        return {name: settled(figure) for name, figure in found.items() if figure}
+
+
+def settled(figure: "Figure") -> "Figure":
+    """With everything in its place for good: laid out again, it would move by a hair, and its file would differ."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    return figure
 
 
 def save(figures: dict[str, "Figure"], folder: Path) -> list[Path]:
@@ -91,8 +101,7 @@ def svg(figure: "Figure") -> bytes:
 
 def drawn(figure: "Figure", kind: str, **options: Any) -> bytes:
     file = io.BytesIO()
-    with styled(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # names may be in any script
+    with styled():
         figure.savefig(file, format=kind, **options)
     return file.getvalue()
 
@@ -101,7 +110,8 @@ def drawn(figure: "Figure", kind: str, **options: Any) -> bytes:
 def styled() -> Iterator[None]:
     import matplotlib
 
-    with matplotlib.rc_context(STYLE):  # pyright: ignore
+    with matplotlib.rc_context(STYLE), warnings.catch_warnings():  # pyright: ignore
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # names may be in any script
         yield
 
 
@@ -124,16 +134,14 @@ def shown(text: str, length: int = 60) -> str:
 
 def curves(task: str, runs: list[Entry]) -> "Figure | None":
     """Scores over training steps, as the page draws them (the paper's figure 3)."""
-    from edp.report.page import measure
-
     lines, note = best([line for entry in runs if (line := scores_of(entry))], "RAT")
     if not lines:
         return None
-    figure, axes = sheet(lines, (shown(task, 80), note), (ACROSS, measure(runs)))
+    figure, axes = sheet(lines, (shown(task, 80), note), (ACROSS, page.measure(runs)))
     axes.xaxis.set_major_formatter(short)
     for i, line in enumerate(lines):
         draw(axes, i, line)
-        colour = look(i, line)["color"]
+        colour = stroke(i, line)["color"]
         if line.oms:
             axes.plot(*line.oms, "o", markersize=9, fillstyle="none", markeredgewidth=1.8, color=colour)
         if line.rat:
@@ -144,9 +152,7 @@ def curves(task: str, runs: list[Entry]) -> "Figure | None":
 
 def scores_of(entry: Entry) -> Line | None:
     """The evaluations of a run, as the page has them."""
-    from edp.report.page import curves
-
-    found = curves(entry)
+    found = page.curves(entry)
     if not found["scores"]:
         return None
     steps, *ends = (bounded(found["scores"][name]) for name in ("steps", "mean", "low", "high"))
@@ -178,7 +184,7 @@ def sheet(lines: list[Line], title: tuple[str, str], labels: tuple[str, str]) ->
     axes.set_title("\n".join(filter(None, title)), fontsize=10)
     axes.set(xlabel=labels[0], ylabel=labels[1])
     axes.grid(axis="y", color="0.92")
-    handles = [Line2D([], [], **look(i, line)) for i, line in enumerate(lines)]
+    handles = [Line2D([], [], **stroke(i, line)) for i, line in enumerate(lines)]
     places = [str(i) for i in range(len(names))]  # a name that begins with "_" would be left out
     legend = figure.legend(handles, places, loc="outside lower center", ncols=across, frameon=False, fontsize=8)
     for text, name in zip(legend.get_texts(), names, strict=True):
@@ -186,7 +192,7 @@ def sheet(lines: list[Line], title: tuple[str, str], labels: tuple[str, str]) ->
     return figure, axes
 
 
-def look(i: int, line: Line) -> dict[str, Any]:
+def stroke(i: int, line: Line) -> dict[str, Any]:
     """Ten colours, twice."""
     style, marker = ("-", "o") if i < len(COLOURS) else ("--", "D")
     marker = {"marker": marker, "markersize": 4} if line.marked else {}
@@ -194,12 +200,12 @@ def look(i: int, line: Line) -> dict[str, Any]:
 
 
 def draw(axes: Any, i: int, line: Line) -> None:
-    colour, (mean, low, high) = look(i, line)["color"], line.ends
+    colour, (mean, low, high) = stroke(i, line)["color"], line.ends
     if line.joined and len(line.at) > 1:
         axes.fill_between(line.at, low, high, color=colour, alpha=0.15, linewidth=0)
     else:
         axes.vlines(line.at, low, high, color=colour, linewidth=1.2)
-    axes.plot(line.at, mean, **look(i, line))
+    axes.plot(line.at, mean, **stroke(i, line))
 
 
 def short(value: float, _: Any = None) -> str:
@@ -210,8 +216,6 @@ def short(value: float, _: Any = None) -> str:
 
 def ablation(name: str, runs: list[tuple[Entry, Ablation]]) -> "Figure":
     """Scores over the values of an option, which are evenly spaced; words are not joined by lines."""
-    from edp.report.page import measure
-
     values = list(dict.fromkeys(value for _, each in runs for value in each.means))
     joined = not any(isinstance(value, str) for value in values)
     values = sorted(values, key=float) if joined else values
@@ -220,7 +224,7 @@ def ablation(name: str, runs: list[tuple[Entry, Ablation]]) -> "Figure":
     used = sorted({int(place) for line in lines for place in line.at})
     title = shown(name, 30) + (f" (the paper's figure {OF_PAPER[name]})" if name in OF_PAPER else "")
     title += f": {shown(of_task.pop(), 50)}" if len(of_task) == 1 else ""
-    labels = (shown(runs[0][1].label, 80), measure([entry for entry, _ in runs]))
+    labels = (shown(runs[0][1].label, 80), page.measure([entry for entry, _ in runs]))
     lines = [line._replace(joined=joined) for line in lines]
     figure, axes = sheet(lines, (title, note), labels)
     for i, line in enumerate(lines):

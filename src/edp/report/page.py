@@ -4,7 +4,7 @@ import base64
 import hashlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,15 @@ from edp.report.collect import Entry, Series, edge, mean_of, rounded
 STATES = ("finished", "running", "stopped", "failed", "killed", "damaged")
 
 
-def build(entries: list[Entry], title: str, more: Sequence[summary.Table] = (), refresh: int = 0) -> str:
-    """The page as text, with ``more`` tables; with ``refresh``, it loads itself again after so many seconds."""
+def build(
+    entries: list[Entry],
+    title: str,
+    more: Sequence[summary.Table] = (),
+    refresh: int = 0,
+    pictures: Mapping[str, str] = {},
+) -> str:
+    """The page as text, with ``more`` tables and ``pictures`` (data URIs by name); with ``refresh``, it loads itself
+    again after so many seconds."""
     here = Path(__file__).parent
     script, style = (here / "page.js").read_text(), (here / "page.css").read_text()
     digest = "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -46,6 +53,7 @@ def build(entries: list[Entry], title: str, more: Sequence[summary.Table] = (), 
         states=STATES,
         tables=[summary.scores(entries), summary.runs(entries)],
         details=[table for table in (*more, summary.differences(entries)) if table.rows or table.notes],
+        pictures=pictures,
         commands=summary.commands(entries),
         data=data,
         json=Markup(embedded(data)),

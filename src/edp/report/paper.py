@@ -160,5 +160,5 @@ def bench_rates(bench: Path) -> dict[tuple[str, str], float]:
     try:
         rows = json.loads(bench.read_text())["variants"]
         return {(row["name"], row["what"]): float(row["steps_per_second"]) for row in rows}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise UserError(f"{bench}: not a result of edp bench --json ({error})") from None
