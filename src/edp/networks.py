@@ -6,12 +6,10 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 TIME_WIDTH = 16
 MAX_PERIOD = 10_000
-CUT_STD = 0.8796256610342398  # the std of a standard normal distribution that is cut off at -2 and 2
 
 
 @jax.custom_vjp
@@ -46,28 +44,21 @@ class Linear(eqx.Module):
     weight: Float[Array, "inputs outputs"]
     bias: Float[Array, " outputs"]
 
+    def __init__(self, inputs: int, outputs: int, key):
+        self.weight = jax.nn.initializers.lecun_normal()(key, (inputs, outputs))
+        self.bias = jnp.zeros(outputs)
+
     def __call__(self, x: Float[Array, "n inputs"]) -> Float[Array, "n outputs"]:
         return x @ self.weight + self.bias[None]
-
-
-def lecun_normal(key, shapes: list[tuple[int, int]]) -> list[Array]:
-    """Weights from normal distributions cut off at two std, with variance 1 / inputs; all from one draw, because each
-    draw takes its time to compile."""
-    sizes = [rows * columns for rows, columns in shapes]
-    draws = jnp.split(jax.random.truncated_normal(key, -2.0, 2.0, (sum(sizes),)), np.cumsum(sizes)[:-1])
-    return [draw.reshape(shape) / (CUT_STD * math.sqrt(shape[0])) for draw, shape in zip(draws, shapes, strict=True)]
-
-
-def linear(inputs: int, outputs: int, key) -> Linear:
-    return Linear(lecun_normal(key, [(inputs, outputs)])[0], jnp.zeros(outputs))
 
 
 class MLP(eqx.Module):
     layers: tuple[Linear, ...]
 
     def __init__(self, inputs: int, hidden: tuple[int, ...], outputs: int, key):
-        shapes = list(zip((inputs, *hidden), (*hidden, outputs), strict=True))
-        self.layers = tuple(Linear(weight, jnp.zeros(weight.shape[1])) for weight in lecun_normal(key, shapes))
+        widths = (inputs, *hidden, outputs)
+        keys = jax.random.split(key, len(widths) - 1)
+        self.layers = tuple(Linear(*pair, key=k) for *pair, k in zip(widths[:-1], widths[1:], keys, strict=True))
 
     def __call__(self, x: Float[Array, "n inputs"]) -> Float[Array, "n outputs"]:
         return self.after_first(self.layers[0](x))

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from edp.errors import UserError
-from edp.networks import MLP, Linear, linear
+from edp.networks import MLP, Linear
 from edp.options import option
 from edp.policies.base import Policy
 from edp.types import Windows
@@ -41,7 +41,7 @@ class Block(eqx.Module):
     def __init__(self, width: int, heads: int, key):
         keys = jax.random.split(key, 3)
         self.norms = LayerNorm(width), LayerNorm(width)
-        self.attend, self.merge = linear(width, 3 * width, keys[0]), linear(width, width, keys[1])
+        self.attend, self.merge = Linear(width, 3 * width, keys[0]), Linear(width, width, keys[1])
         self.mlp = MLP(width, (4 * width,), width, keys[2])
         self.heads = heads
 
@@ -144,14 +144,14 @@ class TransformerConfig:
         keys = jax.random.split(key, 5 + self.layers)
         steps = jax.random.normal(keys[3], (EPISODE_LIMIT, self.width)) / math.sqrt(self.width)
         return Transformer(
-            embed_obs=linear(obs_dim, self.width, keys[0]),
-            embed_action=linear(act_dim, self.width, keys[1]),
-            embed_return=linear(1, self.width, keys[2]),
+            embed_obs=Linear(obs_dim, self.width, keys[0]),
+            embed_action=Linear(act_dim, self.width, keys[1]),
+            embed_return=Linear(1, self.width, keys[2]),
             embed_step=steps,
             first_norm=LayerNorm(self.width),
             blocks=tuple(Block(self.width, self.heads, k) for k in keys[5:]),
             last_norm=LayerNorm(self.width),
-            head=linear(self.width, act_dim, keys[4]),
+            head=Linear(self.width, act_dim, keys[4]),
             context=self.context,
             target=self.target_return / self.return_scale,
             scale=self.return_scale,
