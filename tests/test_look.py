@@ -133,7 +133,22 @@ def test_two_actions_are_a_plane(tmp_path):
     for name in ("data", "policy"):
         points = np.array(found["plane"][name])
         assert (points >= [10, 0]).all() and (points <= [20, 5]).all()
-    assert "episode" not in found and '"plane":{"data":[[' in text
+    assert "episode" not in found and '"plane":{"data":[[' in text and "both actions" in text
+
+
+def test_a_state_and_an_action_are_a_plane(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [f"{rng.uniform(50, 60):.3f},{rng.uniform(10, 20):.3f},1,1" for _ in range(200)]
+    (tmp_path / "log.csv").write_text("\n".join(["observation_0,action_0,reward,terminal", *rows]) + "\n")
+    command = ["train", str(tmp_path / "log.csv"), "--out", str(tmp_path / "run"), *SMALL, "--algo", "bc"]
+    assert main([*command, "--calls", "3", "--eas", "1", "--normalise", "standard"]) == 0
+    text = report(tmp_path / "run", out=tmp_path / "report.html")
+    data, policy = (np.array(seen(tmp_path / "run")["plane"][name]) for name in ("data", "policy"))
+    assert (data[:, 0] == policy[:, 0]).all()
+    assert (data >= [49.99, 10]).all() and (data <= [60.01, 20]).all()
+    known = {tuple(row.split(",")[:2]) for row in rows}
+    assert all(min(np.hypot(s - float(a), t - float(b)) for a, b in known) < 0.01 for s, t in data[:9])
+    assert "state (across) and action" in text
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ LONGEST = 5000  # steps of an episode
 POINTS = 400  # steps of it that are kept
 CHOICES = 12  # steps whose candidates are kept
 CANDIDATES = 50  # of each of them
-PLANE = 1000  # actions that are kept where there are two of them
+PLANE = 1000  # points that are kept where there are two actions, or one for a state of one number
 
 consider = jax.jit(evaluate.consider, static_argnames="actions")
 
@@ -62,9 +62,13 @@ def compare(spec: Spec, states: Any, dataset: Dataset) -> dict[str, Any]:
     validator = Validator(spec, dataset)
     chosen = validator.choose(states)
     seen = {"actions": {"data": validator.summary(validator.action), "policy": validator.described(chosen)}}
-    if chosen.shape[-1] == 2:
-        plane = {"data": validator.action[:PLANE], "policy": chosen[0, :PLANE]}
-        seen["plane"] = {name: short(spec.scale.act(actions)) for name, actions in plane.items()}
+    both = {"data": spec.scale.act(validator.action[:PLANE]), "policy": spec.scale.act(chosen[0, :PLANE])}
+    if spec.scale.dims[1] == 2:
+        seen["plane"] = {name: short(actions) for name, actions in both.items()} | {"of": "actions"}
+    elif spec.scale.dims == (1, 1):
+        state = spec.scale.seen(validator.obs[:PLANE])
+        pairs = {name: short(np.concatenate([state, actions], axis=1)) for name, actions in both.items()}
+        seen["plane"] = pairs | {"of": "state and action"}
     return seen
 
 

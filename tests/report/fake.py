@@ -70,6 +70,7 @@ def look(folder: Path) -> None:
     seen |= {"episode": episode | {"q_low": (q - 1).tolist(), "q_high": (q + 1).tolist()}}
     seen |= {"map": {"walls": around, "cell": 1.0}, "paths": [path]}
     seen |= {"plane": {name: rng.normal(0, 1, (200, 2)).tolist() for name in ("data", "policy")}}
+    seen["plane"]["of"] = "actions"
     (folder / "look.json").write_text(json.dumps(seen))
 
 

@@ -51,6 +51,11 @@ class Units:
         shift, scale, *_ = self.arrays
         return (obs.astype(np.float32) - shift) / scale
 
+    def seen(self, obs: np.ndarray) -> np.ndarray:
+        """Observations as they were, given what networks see."""
+        shift, scale, *_ = self.arrays
+        return obs * scale + shift
+
     def act(self, action: np.ndarray) -> np.ndarray:
         """Actions as the world knows them."""
         _, _, centre, half, low, high = self.arrays

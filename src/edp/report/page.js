@@ -228,8 +228,8 @@ function planes(host, plane) {
   if (!all.length) return;
   const ends = [0, 1].map((i) => [Math.min(...all.map((point) => point[i])), Math.max(...all.map((point) => point[i]))]);
   const grid = element("div", host, undefined, { className: "pair" });
-  density(grid, "both actions of the data", plane.data, ends);
-  density(grid, "both actions of the policy, in the same states", plane.policy, ends);
+  density(grid, `${plane.what} of the data`, plane.data, ends);
+  density(grid, `${plane.what} of the policy, in the same states`, plane.policy, ends);
 }
 
 // Paths from above; walls are squares, rings goals, dots starts.

@@ -161,8 +161,11 @@ def episode(entry: Entry) -> dict[str, Any]:
 
 
 def plane(entry: Entry) -> dict[str, Any]:
-    """Two actions at once: the data's and the policy's."""
-    return {name: points(entry.seen["plane"][name]) for name in ("data", "policy")}
+    """Two numbers at once, those of the data and of the policy: both actions, or the state and the action."""
+    found = {name: points(entry.seen["plane"][name]) for name in ("data", "policy")}
+    return found | {
+        "what": "state (across) and action" if entry.seen["plane"].get("of") != "actions" else "both actions"
+    }
 
 
 def maze(entry: Entry) -> dict[str, Any] | None:
