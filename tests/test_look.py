@@ -151,6 +151,23 @@ def test_a_state_and_an_action_are_a_plane(tmp_path):
     assert "state (across) and action" in text
 
 
+def test_an_environment_of_one_s_own_is_made_on_the_user_s_word_alone(hopper_file, tmp_path, capsys, fails):
+    words = ("--algo", "bc", "--eas", "1", "--calls", "3", "--env", "Hopper-v5", "--validation", "0")
+    assert main(["train", str(hopper_file), "--out", str(tmp_path / "run"), *SMALL, *words]) == 0
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    config["own_task"]["env"] = "nobody_has_this:Env-v0"
+    (tmp_path / "run" / "config.json").write_text(json.dumps(config))
+    report(tmp_path / "run", out=tmp_path / "report.html")
+    assert "was trained with --env nobody_has_this:Env-v0" in capsys.readouterr().err
+    assert "episode" not in seen(tmp_path / "run")
+    (tmp_path / "run" / "look.json").unlink()
+    assert (
+        main(["report", str(tmp_path / "run"), "--look", "--env", "Hopper-v5", "--out", str(tmp_path / "b.html")]) == 0
+    )
+    assert seen(tmp_path / "run")["episode"]["length"] > 3
+    assert "--env is for --look" in fails("report", tmp_path / "run", "--env", "Hopper-v5")
+
+
 @pytest.mark.parametrize(
     "content",
     [

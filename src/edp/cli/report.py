@@ -36,6 +36,7 @@ def main(argv: list[str]) -> int:
         help="first play an episode with each policy that was not looked at since its last checkpoint",
     )
     parser.add_argument("--figures", type=Path, metavar="DIR", help="also write the figures here, as .svg and .png")
+    parser.add_argument("--env", metavar="ID", help="for --look at runs on data of your own: their environment")
     parser.add_argument("--watch", action="store_true", help="make it again as runs go on, until Ctrl-C")
     parser.add_argument("--every", type=float, default=10.0, metavar="…", help="seconds between looks (default: 10)")
     values = parser.parse(argv)
@@ -48,6 +49,8 @@ def main(argv: list[str]) -> int:
         raise UserError(f"a report is html, md or tex, not {kind!r}")
     if values.bench and not values.paper:
         raise UserError("--bench is for the paper's speeds: use it with --paper")
+    if values.env and not values.look:
+        raise UserError("--env is for --look: nothing else needs an environment")
     if not values.every >= LEAST:
         raise UserError(f"--every must be at least {LEAST}, not {values.every:g}")
     out = values.out or Path("report" + FORMATS[kind])
@@ -57,7 +60,7 @@ def main(argv: list[str]) -> int:
     if values.figures:
         check_writable(values.figures / "curves.svg")
     if values.look:
-        look_at_all(collect.find(values.runs))
+        look_at_all(collect.find(values.runs), values.env)
     write(values, kind, out)
     print(out, flush=True)
     if values.figures:
@@ -68,9 +71,10 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def look_at_all(folders: list[Path]) -> None:
+def look_at_all(folders: list[Path], env: str | None) -> None:
     """What each policy does, kept in its run directory; what cannot be looked at is told and passed over."""
     from edp.cli.find import counting, find_data_of, load_noting, note
+    from edp.cli.train import with_env
     from edp.loading import read_data
     from edp.look import look_at
     from edp.run import Run
@@ -81,6 +85,10 @@ def look_at_all(folders: list[Path]) -> None:
                 run = Run.open(folder)
                 spec, found = load_noting(run)
                 if not run.seen_at(found.step):
+                    try:
+                        spec = with_env(spec, env if spec.task.own else None, run.config, run)
+                    except UserError as error:
+                        note(f"{error} (so no episode is played)")
                     try:
                         data = read_data(run, spec, find_data_of(run, spec, quiet=True))
                     except UserError as error:
