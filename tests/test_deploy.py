@@ -37,6 +37,11 @@ def test_one_observation_or_many(folder, rng):
         policy.act(np.zeros(12))
 
 
+def test_no_observation_at_all(folder):
+    policy = edp.load_policy(folder)
+    assert policy.act(np.zeros((0, 11))).shape == (0, 3)
+
+
 def test_it_acts_as_in_the_run_s_evaluation(folder):
     """The same draws are not promised, but without any chance the same actions are."""
     import gymnasium

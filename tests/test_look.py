@@ -80,6 +80,27 @@ def test_policies_without_values_or_without_data(hopper_file, tmp_path, capsys):
     assert "dt + transformer" in text
 
 
+class Broken(gymnasium.Wrapper):
+    def step(self, action):
+        raise RuntimeError("out of order")
+
+
+def test_an_environment_that_fails_is_told_and_passed_over(hopper_file, trained, tmp_path, monkeypatch, capsys):
+    cloned = train(hopper_file, tmp_path / "bc", "--algo", "bc", "--eas", "1", "--calls", "3")
+    make_env = tasks.Task.make_env
+    monkeypatch.setattr(tasks.Task, "make_env", lambda task, **options: Broken(make_env(task, **options)))
+    report(cloned, out=tmp_path / "report.html")
+    assert "its environment failed (RuntimeError: out of order) (so it is not looked at)" in capsys.readouterr().err
+    assert not (cloned / "look.json").exists()
+
+
+def test_a_run_that_cannot_be_written_to_is_passed_over(hopper_file, tmp_path, capsys):
+    cloned = train(hopper_file, tmp_path / "bc", "--algo", "bc", "--eas", "1", "--calls", "3")
+    (cloned / "look.json").mkdir()
+    report(cloned, out=tmp_path / "report.html")
+    assert "cannot write here" in capsys.readouterr().err
+
+
 def test_paths_in_a_maze(tmp_path, monkeypatch):
     rng, n = np.random.default_rng(0), 200
     with h5py.File(tmp_path / "ant.hdf5", "w") as file:
@@ -180,6 +201,10 @@ def test_an_environment_of_one_s_own_is_made_on_the_user_s_word_alone(hopper_fil
         '{"step": 4, "episode": {"at": [1], "q": [NaN], "q_low": [1], "q_high": [1e400], "length": 1, "return": NaN, '
         '"choices": [{"at": 1, "q": [null, NaN], "chosen": "<script>"}]}, "map": null, "paths": [{"points": [[1, NaN], '
         '[1, 2]], "goal": ["<img>", 2]}]}',
+        '{"step": 4, "map": {"walls": [[0, 0]], "cell": NaN}, "paths": [{"points": [[0, 0]], "goal": null}]}',
+        '{"step": 4, "map": null, "paths": [{"points": [[0, 1.7976931e308]], "goal": null}], '
+        '"episode": {"at": [1], "q": '
+        '[1.7976931e308], "q_low": [1], "q_high": [1], "length": 1, "return": 1, "choices": []}}',
         '{"step": "<script>alert(1)</script>", "plane": {"data": [[1, 2], [Infinity, 0]], "policy": [[1, 2, 3]]}}',
     ],
 )

@@ -184,6 +184,8 @@ def errors_of_writing(folder: Path) -> Iterator[None]:
     """Orbax hides the reason of a failed write in a chain of its own errors."""
     try:
         yield
+    except UserError:
+        raise
     except Exception as error:
         code = re.search(r"os_error_code='(\d+)'", str(error)) or re.search(r"\[Errno (\d+)\]", str(error))
         reason = os.strerror(int(code[1])) if code else first_line(error)
@@ -194,6 +196,7 @@ def restore_alone(folder: Path, like: Any) -> Any:
     """A checkpoint of the time when a run had one only (schema 2)."""
     import orbax.checkpoint as ocp
 
+    be_quiet()
     wanted = {name: np.empty(leaf.shape, leaf.dtype) for name, leaf in by_name(like).items()}
     try:
         with ocp.StandardCheckpointer(multiprocessing_options=alone()) as checkpointer:

@@ -34,7 +34,7 @@ class LoadedPolicy:
     def reset(self) -> None:
         """A new episode: other draws, and nothing of what was seen (which matters to policies that remember)."""
         self._episode += 1
-        self._step, self._memories, self._keys, self._count = 0, None, None, 0
+        self._step, self._memories, self._keys, self._count = 0, None, None, -1
 
     def act(self, obs: np.ndarray, reward: np.ndarray | float = 0.0) -> np.ndarray:
         """An action for one observation, or one for each row of a batch of them.

@@ -3,7 +3,6 @@
 For each step of the episode there is what EAS chose from: the candidates, how they are valued, and the choice.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,8 +14,9 @@ from edp import evaluate
 from edp.checkpoint import Checkpoint
 from edp.data.log import Dataset
 from edp.envs.antmaze import CELL, AntMaze, cells, centre
+from edp.errors import UserError, first_line
 from edp.evaluator import actors
-from edp.run import Run, write_json
+from edp.run import Run, write_json, writing
 from edp.spec import Spec, check_acting
 from edp.validate import Validator
 
@@ -30,12 +30,12 @@ PLANE = 1000  # points that are kept where there are two actions, or one for a s
 consider = jax.jit(evaluate.consider, static_argnames="actions")
 
 
-def look_at(
-    folder: Run, spec: Spec, found: Checkpoint, dataset: Dataset | None, advance: Callable[[], None] = lambda: None
-) -> dict[str, Any]:
+def look_at(folder: Run, spec: Spec, found: Checkpoint, dataset: Dataset | None) -> dict[str, Any]:
     """Look at the first seed that has not failed, and keep what was seen in the run directory."""
     seeds = range(spec.training.seed, spec.training.seed + spec.training.seeds)
-    row = next((row for row, seed in enumerate(seeds) if seed not in found.failed), 0)
+    row = next((row for row, seed in enumerate(seeds) if seed not in found.failed), None)
+    if row is None:
+        raise UserError(f"{folder.folder}: all of its seeds have failed")
     seen: dict[str, Any] = {"step": found.step, "seed": seeds[row]}
     if dataset is not None and not spec.policy.reads_histories:
         seen |= compare(spec, jax.tree.map(lambda leaf: leaf[row : row + 1], found.tree), dataset)
@@ -45,15 +45,17 @@ def look_at(
         env = spec.task.make_env()
         try:
             maze = map_of(env)
-            episodes = []
-            for number in range(PATHS if maze else 1):
-                episodes.append(play(spec, models, env, spec.evaluation.env_seed + number))
-                advance()
+            seed = spec.evaluation.env_seed
+            episodes = [play(spec, models, env, seed + number) for number in range(PATHS if maze else 1)]
+        except Exception as error:  # of the environment, which may be anybody's
+            why = f"{type(error).__name__}: {first_line(error)}"
+            raise UserError(f"{folder.folder}: its environment failed ({why})") from None
         finally:
             env.close()
         seen |= {"episode": episodes[0], "map": maze, "paths": [each.pop("path") for each in episodes]}
         seen["paths"] = [path for path in seen["paths"] if path]
-    write_json(folder.look, seen)
+    with writing(folder.look):
+        write_json(folder.look, seen)
     return seen
 
 

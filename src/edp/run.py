@@ -100,9 +100,10 @@ class Run:
         return self.folder / "look.json"
 
     def seen_at(self, step: int) -> bool:
-        """Whether somebody has looked at the policy as it was after this step."""
+        """Whether somebody has looked at the policy as it was after this step, and at the data beside it."""
         try:
-            return json.loads(self.look.read_text())["step"] == step
+            seen = json.loads(self.look.read_text())
+            return seen["step"] == step and "actions" in seen
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return False
 

@@ -195,3 +195,11 @@ def test_a_broken_sensor_leaves_the_rest_of_the_page(tmp_path, capsys, recwarn):
         out = capsys.readouterr().out
         assert "200 of 200" in out and "23 of 200" in out and "inf" not in out
     assert not [warning for warning in recwarn if "Runtime" in warning.category.__name__]
+
+
+def test_a_column_of_a_table_may_be_empty_throughout(tmp_path, capsys):
+    content = {"observation_0": pa.nulls(5), "observation_1": [1.0, 2, 3, 4, 5], "action_0": [1.0, 2, 3, 4, 5]}
+    pq.write_table(pa.table(content), tmp_path / "log.parquet")
+    assert main(["data", "check", str(tmp_path / "log.parquet"), "--no-picture"]) == 1
+    assert "5 of 5" in capsys.readouterr().out
+    assert main(["train", str(tmp_path / "log.parquet"), "--steps", "10"]) == 2

@@ -70,13 +70,13 @@ def find_data(task: tasks.Task, quiet: bool) -> Path:
         return tasks.find(task, advance)
 
 
-def find_data_of(folder: Run, spec: Spec, quiet: bool = False) -> str:
+def find_data_of(folder: Run, spec: Spec, quiet: bool = False, advice: str = ": say with --data where it is") -> str:
     """The data that a run was trained on: where it was, or where the task's file is here."""
     recorded = str(folder.config.get("file"))
     if recorded.startswith(sources.MINARI) or Path(recorded).exists():
         return recorded
     if spec.task.own:
-        raise UserError(f"{folder.folder}: its data is no longer at {recorded}: say with --data where it is")
+        raise UserError(f"{folder.folder}: its data is no longer at {recorded}{advice}")
     return str(find_data(spec.task, quiet))
 
 

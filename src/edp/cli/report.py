@@ -49,6 +49,8 @@ def main(argv: list[str]) -> int:
         raise UserError(f"a report is html, md or tex, not {kind!r}")
     if values.bench and not values.paper:
         raise UserError("--bench is for the paper's speeds: use it with --paper")
+    if values.look and kind != "html":
+        raise UserError("--look is for the page: tables alone show nothing of it")
     if values.env and not values.look:
         raise UserError("--env is for --look: nothing else needs an environment")
     if not values.every >= LEAST:
@@ -90,7 +92,7 @@ def look_at_all(folders: list[Path], env: str | None) -> None:
                     except UserError as error:
                         note(f"{error} (so no episode is played)")
                     try:
-                        data = read_data(run, spec, find_data_of(run, spec, quiet=True))
+                        data = read_data(run, spec, find_data_of(run, spec, quiet=True, advice=""))
                     except UserError as error:
                         note(f"{error} (so its actions are not compared with the data's)")
                         data = None
@@ -122,4 +124,4 @@ def write(values, kind: str, out: Path) -> None:
         form = {"md": summary.markdown, "tex": summary.latex}[kind]
         text = "\n".join(form(table) for table in (summary.scores(entries), *of_paper, summary.runs(entries)))
     with writing(out):
-        write_whole(out, text)
+        write_whole(out, text.encode(errors="replace").decode())  # names of folders may be no text

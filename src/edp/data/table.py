@@ -236,7 +236,7 @@ def numbers(column: Any, name: str, path: Path, row: int, finite: bool = True, e
             )
         return numbers(inner, name, path, row, finite, each * int(lengths[0])).reshape(len(column), -1)
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        if not pa.types.is_decimal(kind):
+        if not (pa.types.is_decimal(kind) or (pa.types.is_null(kind) and not finite)):
             raise UserError(f"{path}: column {name!r} holds {kind}, not numbers")
         column = column.cast(pa.float64())
     if column.null_count:  # cast, for a boolean without a value is an object otherwise

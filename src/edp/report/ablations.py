@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edp.data.columns import printable
 from edp.errors import first_line
 from edp.report.collect import MOST, Entry, are_scores, mean_of
 
@@ -35,7 +36,7 @@ def ablations(entries: list[Entry]) -> dict[str, list[tuple[Entry, Ablation]]]:
             except (OSError, ValueError, OverflowError, RecursionError) as error:
                 notes.append(f"ablations/{path.name} could not be read ({first_line(error)})")
             else:
-                found.setdefault(path.stem, []).append((entry, read))
+                found.setdefault(printable(path.stem), []).append((entry, read))
         entry.notes += [note for note in notes if note not in entry.notes]
     return {name: found[name] for name in sorted(found, key=lambda name: (OF_PAPER.get(name, MOST), name))}
 

@@ -117,9 +117,7 @@ def fill(entry: Entry, run: Run) -> None:
     entry.losses = losses_of(run.metrics())
     entry.held_out = losses_of(run.validations())
     entry.seen = seen_in(entry, run)
-    held = (
-        row["actions"] for row in reversed(run.validations()) if "histogram" in row.get("actions", {}).get("data", ())
-    )
+    held = (row["actions"] for row in reversed(run.validations()) if has_histogram(row.get("actions")))
     entry.looks = next(held, entry.seen.get("actions") or {})
     speeds = [(row["step"], [row.get("steps_per_second")]) for row in run.times()]
     speeds = [(step, speed) for step, speed in speeds if speed != [None] and are_numbers(speed)]
@@ -208,4 +206,4 @@ def edge(table: np.ndarray, which: Any) -> np.ndarray:
 
 def rounded(values: np.ndarray) -> list[float | None]:
     """For JSON: four digits are more than a screen shows."""
-    return [float(f"{value:.4g}") if np.isfinite(value) else None for value in values]
+    return [float(f"{value:.4g}") if abs(value) < 1e300 else None for value in values]

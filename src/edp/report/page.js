@@ -240,7 +240,7 @@ function paths(host, maze) {
   if (!all.length) return;
   const [left, right, low, high] = [0, 0, 1, 1].map((i, n) => all.reduce((end, point) => Math[n % 2 ? "max" : "min"](end, point[i]), all[0][i]));
   const room = maze.walls.length ? 0 : 0.05 * Math.max(right - left, high - low, 1e-6);
-  const across = right - left + 2 * room, up = high - low + 2 * room, width = 480, scale = width / (across || 1), height = Math.max(40, up * scale);
+  const across = right - left + 2 * room, up = high - low + 2 * room, width = 480, scale = width / (across || 1), height = Math.min(2 * width, Math.max(40, up * scale));
   const figure = element("figure", host), box = element("div", figure, undefined, { className: "chart map" });
   const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "paths" }, box);
   const x = (value) => (value - left + room) * scale, y = (value) => height - (value - low + room) * scale;
@@ -260,6 +260,7 @@ function behaviour(run, host) {
   if (run.maze) paths(host, run.maze);
   if (run.episode) {
     element("p", host, `One episode: ${run.episode.about}.`);
+    if (!run.episode.q) return;
     const box = element("div", host, undefined, { className: "chart" });
     const value = [{ ...run.episode.q, name: "the action taken", colour: COLOURS[0] }];
     draw(box, value, 200, "Q of the action taken (band: of all candidates)", "steps of the episode");

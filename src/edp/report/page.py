@@ -117,6 +117,7 @@ def behaviour(entry: Entry) -> dict[str, Any]:
     for name, make in PARTS.items():
         try:
             found[name] = make(entry)
+            json.dumps(found[name], allow_nan=False)  # one number that JSON does not have would cost the whole page
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
             found[name] = None
     return found
@@ -143,21 +144,21 @@ def histograms(entry: Entry) -> list[dict[str, Any]]:
 
 
 def episode(entry: Entry) -> dict[str, Any]:
-    """Values along it, and what EAS chose from."""
+    """How it went; and if there is a critic, values along it, and what EAS chose from."""
     seen = entry.seen["episode"]
+    about = f"{int(seen['length']):,} steps, return {float(seen['return']):.4g}"
+    if "q" not in seen:
+        return {"about": about, "q": None, "choices": []}
     steps = [int(step) for step in seen["at"]]
     values = {name: rounded(np.array(seen[key], float)) for name, key in VALUES.items()}
     if any(len(numbers) != len(steps) for numbers in values.values()):
         raise ValueError("as many values as steps")
-    return {
-        "about": f"{int(seen['length']):,} steps, return {float(seen['return']):.4g}",
-        "q": {"steps": steps, **values},
-        "choices": [
-            {"at": int(choice["at"]), "q": rounded(np.array(choice["q"], float)), "chosen": choice["chosen"]}
-            for choice in seen["choices"]
-            if choice["chosen"] is None or isinstance(choice["chosen"], int)
-        ],
-    }
+    choices = [
+        {"at": int(choice["at"]), "q": rounded(np.array(choice["q"], float)), "chosen": choice["chosen"]}
+        for choice in seen["choices"]
+        if choice["chosen"] is None or isinstance(choice["chosen"], int)
+    ]
+    return {"about": about, "q": {"steps": steps, **values}, "choices": choices}
 
 
 def plane(entry: Entry) -> dict[str, Any]:
