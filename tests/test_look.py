@@ -1,6 +1,7 @@
 """What a report sees of a policy: an episode, its values, the choices of EAS, and actions beside the data's."""
 
 import json
+import shutil
 
 import gymnasium
 import h5py
@@ -85,7 +86,7 @@ class Broken(gymnasium.Wrapper):
         raise RuntimeError("out of order")
 
 
-def test_an_environment_that_fails_is_told_and_passed_over(hopper_file, trained, tmp_path, monkeypatch, capsys):
+def test_an_environment_that_fails_is_told_and_passed_over(hopper_file, tmp_path, monkeypatch, capsys):
     cloned = train(hopper_file, tmp_path / "bc", "--algo", "bc", "--eas", "1", "--calls", "3")
     make_env = tasks.Task.make_env
     monkeypatch.setattr(tasks.Task, "make_env", lambda task, **options: Broken(make_env(task, **options)))
@@ -209,8 +210,6 @@ def test_an_environment_of_one_s_own_is_made_on_the_user_s_word_alone(hopper_fil
     ],
 )
 def test_what_was_seen_may_be_damaged(trained, tmp_path, content):
-    import shutil
-
     copy = tmp_path / "copy"
     shutil.copytree(trained, copy)
     (copy / "look.json").write_text(content)

@@ -3,6 +3,7 @@
 For each step of the episode there is what EAS chose from: the candidates, how they are valued, and the choice.
 """
 
+import json
 from functools import partial
 from typing import Any
 
@@ -52,11 +53,20 @@ def look_at(folder: Run, spec: Spec, found: Checkpoint, dataset: Dataset | None)
             raise UserError(f"{folder.folder}: its environment failed ({why})") from None
         finally:
             env.close()
-        seen |= {"episode": episodes[0], "map": maze, "paths": [each.pop("path") for each in episodes]}
-        seen["paths"] = [path for path in seen["paths"] if path]
+        paths = [path for each in episodes if (path := each.pop("path"))]
+        seen |= {"episode": episodes[0], "map": maze, "paths": paths}
     with writing(folder.look):
         write_json(folder.look, seen)
     return seen
+
+
+def seen_at(folder: Run, step: int) -> bool:
+    """Whether somebody has looked at the policy as it was after this step, and at the data beside it."""
+    try:
+        seen = json.loads(folder.look.read_text())
+        return seen["step"] == step and "actions" in seen
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return False
 
 
 def compare(spec: Spec, states: Any, dataset: Dataset) -> dict[str, Any]:

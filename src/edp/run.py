@@ -99,14 +99,6 @@ class Run:
         """What the policy does, if somebody has looked."""
         return self.folder / "look.json"
 
-    def seen_at(self, step: int) -> bool:
-        """Whether somebody has looked at the policy as it was after this step, and at the data beside it."""
-        try:
-            seen = json.loads(self.look.read_text())
-            return seen["step"] == step and "actions" in seen
-        except (OSError, ValueError, TypeError, KeyError, RecursionError):
-            return False
-
     @property
     def old_checkpoint(self) -> Path:
         """Where schema 2 had its only one."""

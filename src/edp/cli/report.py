@@ -78,7 +78,7 @@ def look_at_all(folders: list[Path], env: str | None) -> None:
     from edp.cli.find import counting, find_data_of, load_noting, note
     from edp.cli.train import with_env
     from edp.loading import read_data
-    from edp.look import look_at
+    from edp.look import look_at, seen_at
     from edp.run import Run
 
     with counting("policies looked at", len(folders)) as advance:
@@ -86,7 +86,7 @@ def look_at_all(folders: list[Path], env: str | None) -> None:
             try:
                 run = Run.open(folder)
                 spec, found = load_noting(run)
-                if not run.seen_at(found.step):
+                if not seen_at(run, found.step):
                     try:
                         spec = with_env(spec, env if spec.task.own else None, run.config, run)
                     except UserError as error:
