@@ -8,9 +8,6 @@ The calls of all variants take turns.
 """
 
 import argparse
-import json
-import os
-import platform
 import time
 from pathlib import Path
 
@@ -20,11 +17,13 @@ import numpy as np
 
 from edp import evaluate
 from edp.algorithms.td3bc import TD3BC
+from edp.bench import machine
 from edp.data import tasks
 from edp.deploy import LoadedPolicy
-from edp.flops import gemm, matmul_flops, seconds
+from edp.flops import gemm, gemm_rate, matmul_flops
 from edp.networks import Critic
 from edp.policies import DiffusionConfig
+from edp.run import write_json
 from edp.settings import layers, resolve
 from edp.spec import DataOptions, EvalOptions, Spec, TrainOptions
 
@@ -62,8 +61,8 @@ def main() -> None:
     states, times = np.random.default_rng(0).standard_normal((CALLS, OBS)), {name: [] for name in variants}
     for one in variants.values():
         one.act(states[0])  # compiles
-    multiply, gemm_flops = gemm()
-    multiply()
+    multiply = gemm()
+    gemm_rate(*multiply)
     rates = []
     for i, state in enumerate(states):
         for name, one in variants.items():
@@ -71,7 +70,7 @@ def main() -> None:
             one.act(state)
             times[name].append(time.perf_counter() - start)
         if i % 50 == 0:
-            rates.append(gemm_flops / seconds(multiply))
+            rates.append(gemm_rate(*multiply))
     rate, rows = float(np.median(rates)), {}
     print(f"{'':<30}{'p50':>9}{'p99':>9}{'at GEMM rate':>14}{'ratio':>8}")
     for name, one in variants.items():
@@ -80,10 +79,7 @@ def main() -> None:
         rows[name] = {"p50_ms": p50, "p99_ms": p99, "ms_at_gemm_rate": ideal, "ratio": p50 / ideal}
         print(f"{name:<30}{p50:>6.2f} ms{p99:>6.2f} ms{ideal:>11.2f} ms{p50 / ideal:>8.1f}")
     if values.json:
-        about = {"jax": jax.__version__, "machine": platform.machine(), "cores": os.cpu_count()}
-        values.json.write_text(
-            json.dumps({"about": about, "gemm_gflops": rate / 1e9, "variants": rows}, indent=2) + "\n"
-        )
+        write_json(values.json, {"about": machine(), "gemm_gflops": rate / 1e9, "variants": rows})
 
 
 if __name__ == "__main__":

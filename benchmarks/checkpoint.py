@@ -7,9 +7,6 @@ written in the background while they run) and without. What the blocks with one 
 """
 
 import argparse
-import json
-import os
-import platform
 import statistics
 import tempfile
 import time
@@ -18,9 +15,10 @@ from pathlib import Path
 import jax
 
 from edp import train
-from edp.bench import ACT, BATCH, OBS, parts, random_data
+from edp.bench import ACT, BATCH, OBS, machine, parts, random_data
 from edp.checkpoint import Checkpoints
 from edp.loading import Init, learnable
+from edp.run import write_json
 from edp.spec import TrainOptions
 
 STEPS, ROUNDS = 100, 12
@@ -55,7 +53,7 @@ def main() -> None:
     without = statistics.median(times[False])
     cost = statistics.median(times[True]) - without
     result = {
-        "about": {"jax": jax.__version__, "machine": platform.machine(), "cores": os.cpu_count()},
+        "about": machine(),
         "megabytes": size / 1e6,
         "seconds_each": cost,
         "seconds_blocked": statistics.median(blocked),
@@ -66,7 +64,7 @@ def main() -> None:
     print(f"a checkpoint of {size / 1e6:.0f} MB costs {cost:.3f} s ({result['seconds_blocked']:.3f} s of them waiting)")
     print(f"every {EVERY:,} steps ({EVERY / STEPS * without:.0f} s of training): {result['share']:.2%} of the time")
     if values.json:
-        values.json.write_text(json.dumps(result, indent=2) + "\n")
+        write_json(values.json, result)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,6 @@ machine's GEMM rate, at which the evaluation's matmuls are counted.
 """
 
 import argparse
-import json
-import os
-import platform
 import statistics
 from pathlib import Path
 
@@ -20,10 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 
 import edp.envs  # noqa: F401
+from edp.bench import machine
 from edp.evaluate import PLAIN_WAY, Pool, act, evaluate
-from edp.flops import gemm, matmul_flops, seconds
+from edp.flops import gemm, gemm_rate, matmul_flops, seconds
 from edp.networks import Critic
 from edp.policies import DiffusionConfig
+from edp.run import write_json
 
 EPISODES, STEPS, ACTIONS, ROUNDS = 10, 1000, 10, 5
 OBS, ACT = 11, 3
@@ -45,7 +44,7 @@ def main() -> None:
     flops = STEPS * matmul_flops(
         lambda *args: act.__wrapped__(*args, PLAIN_WAY, ACTIONS), policies, critics, None, *inputs, places
     )
-    pool, (multiply, gemm_flops) = Pool(endless, EPISODES), gemm()
+    pool, multiply = Pool(endless, EPISODES), gemm()
     actions = np.random.default_rng(0).uniform(-1, 1, (STEPS, EPISODES, ACT)).astype(np.float32)
 
     def whole() -> None:
@@ -59,13 +58,13 @@ def main() -> None:
             for env, action in zip(pool.free, row, strict=True):
                 env.step(action)
 
-    for warm in (whole, multiply):
-        warm()
-    rounds = [(seconds(whole), seconds(environments), flops * seconds(multiply) / gemm_flops) for _ in range(ROUNDS)]
+    whole()
+    gemm_rate(*multiply)
+    rounds = [(seconds(whole), seconds(environments), flops / gemm_rate(*multiply)) for _ in range(ROUNDS)]
     ratios = [total / (env + network) for total, env, network in rounds]
     evaluation, env, network = (statistics.median(column) for column in zip(*rounds, strict=True))
     result = {
-        "about": {"jax": jax.__version__, "machine": platform.machine(), "cores": os.cpu_count()},
+        "about": machine(),
         "evaluation_seconds": evaluation,
         "environment_seconds": env,
         "network_gflop": flops / 1e9,
@@ -78,7 +77,7 @@ def main() -> None:
     print(f"  its {flops / 1e9:,.0f} GFLOP of matmuls at the machine's GEMM rate: {network:.1f} s")
     print(f"  the evaluation takes {result['ratio']:.2f} x their sum ({min(ratios):.2f} to {max(ratios):.2f})")
     if values.json:
-        values.json.write_text(json.dumps(result, indent=2) + "\n")
+        write_json(values.json, result)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,11 @@ from pathlib import Path
 import jax
 
 from edp import train
-from edp.bench import ACT, BATCH, OBS, parts, random_data
+from edp.bench import ACT, BATCH, OBS, machine, parts, random_data
 from edp.data.stream import Blocks
 from edp.flops import seconds
 from edp.loading import Init, learnable
-from edp.run import about_here, write_json
+from edp.run import write_json
 
 ROWS, BLOCK, STEPS, ROUNDS = 5_000_000, 262_144, 250, 7  # as many rows for each step as 1M rows for 1,000 steps
 
@@ -68,7 +68,7 @@ def main() -> None:
         write_json(
             values.json,
             {
-                "about": about_here()["packages"],
+                "about": machine(),
                 "bytes": bytes_ | {"states_beside_data": times},
                 "streaming": {"rows": ROWS, "block": BLOCK, "steps": STEPS, "steps_per_second": rates, "ratio": slower},
             },

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
+from edp.bench import machine
 from edp.data import d4rl
-from edp.run import about_here, write_json
+from edp.run import write_json
 
 ROWS, OBS, ACT, WARM = 100_000, 11, 3, 5
 
@@ -57,7 +58,7 @@ def main() -> None:
     print(f"to the first step: {cold:.1f} s, from then on {statistics.median(warm):.1f} s", end=" ")
     print(f"({min(warm):.1f} to {max(warm):.1f})")
     if values.json:
-        write_json(values.json, {"about": about_here()["packages"], "cold_seconds": cold, "warm_seconds": warm})
+        write_json(values.json, {"about": machine(), "cold_seconds": cold, "warm_seconds": warm})
 
 
 if __name__ == "__main__":

@@ -4,9 +4,11 @@ Shapes are those of walker2d (17 observations, 6 actions; batches of 256), the d
 """
 
 import os
+import platform
 import statistics
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -24,7 +26,7 @@ from edp.policies import POLICIES
 from edp.run import about_here
 
 OBS, ACT, BATCH, ROWS = 17, 6, 256, 100_000
-GEMM = "GEMM 256³"
+GEMM, LARGE_GEMM = "GEMM 256³", "GEMM 1024³"
 ENV = "edp/walker2d-d4rl-v2"
 BLOCK_FLOPS = 1e11  # of training in one measurement: a second, more or less
 K100 = {"diffusion_steps": 100}
@@ -72,8 +74,8 @@ def training(algorithm: Any, policy: Any, rows: int = ROWS, seeds: int = 1) -> C
     keys = train.seed_keys(range(seeds))
     states = train.init_states(Init(algorithm, policy, OBS, ACT), keys)
     one = jax.tree.map(lambda leaf: leaf[0], states)
-    flops = seeds * matmul_flops(algorithm.update, one, data.draw(keys[0], BATCH), keys[0])
-    steps = int(np.clip(BLOCK_FLOPS // flops, 2, 100))
+    flops = matmul_flops(algorithm.update, one, data.draw(keys[0], BATCH), keys[0])
+    steps = int(np.clip(BLOCK_FLOPS // flops, 2, 100))  # of each seed, so that seeds are compared at equal lengths
     step_keys = train.epoch_keys(keys, 1, steps)
 
     def run():
@@ -81,7 +83,7 @@ def training(algorithm: Any, policy: Any, rows: int = ROWS, seeds: int = 1) -> C
         states, metrics, _ = train.epoch(algorithm.update, states, data, step_keys, batch_size=BATCH)
         return metrics
 
-    return Case(run, steps, flops)
+    return Case(run, steps, seeds * flops)
 
 
 def acting(policy: Any, steps: int = 100, episodes: int = 10) -> Case:
@@ -110,37 +112,54 @@ def cases_of(names: list[str]) -> dict[tuple[str, str], Case]:
 
 
 def measure(cases: dict[tuple[str, str], Case], rounds: int) -> Iterator[str | dict]:
-    """Tells what it is doing; at the end gives the numbers. The cases, and the machine's own GEMM, take turns."""
-    multiply, flops = gemm()
-    cases = {(GEMM, "training"): Case(multiply, 1, flops)} | cases
+    """Tells what it is doing; at the end gives the numbers. The cases, and the machine's own GEMMs, take turns."""
+    gemms = {(GEMM, "training"): Case(*gemm()), (LARGE_GEMM, "training"): Case(*gemm(1024, 5))}
     compiled = {}
-    for (name, what), case in cases.items():
+    for (name, what), case in (gemms | cases).items():
         yield f"compiling {name}, {what}"
         first, again = seconds(case.run), seconds(case.run)
         compiled[name, what] = max(0.0, first - again)
-    rates: dict[tuple[str, str], list[float]] = {key: [] for key in cases}
+    rates: dict[tuple[str, str], list[float]] = {key: [] for key in gemms | cases}
     for number in range(1, rounds + 1):
-        for (name, what), case in cases.items():
+        for (name, what), case in (gemms | cases).items():
             yield f"round {number} of {rounds}: {name}, {what}"
             rates[name, what].append(case.steps / seconds(case.run))
-    gemms = rates[GEMM, "training"]
-    machine = statistics.median(gemms) * flops
+    flops = {name: [rate * case.flops for rate in rates[name, what]] for (name, what), case in gemms.items()}
     # The machine's speed wanders: each round is compared with its own.
-    share = lambda rate, case: statistics.median(r * case.flops / (g * flops) for r, g in zip(rate, gemms, strict=True))  # noqa: E731
+    share = lambda key, name: of_each(np.multiply(rates[key], cases[key].flops), flops[name])  # noqa: E731
+    firsts = {what: rates[name, what] for name, what in reversed(cases)}
     yield {
-        "about": about_here()["packages"] | {"device": jax.devices()[0].device_kind, "cores": os.cpu_count()},
-        "gemm_gflops": machine / 1e9,
+        "about": machine(),
+        "gemm_gflops": statistics.median(flops[GEMM]) / 1e9,
+        "large_gemm_gflops": statistics.median(flops[LARGE_GEMM]) / 1e9,
         "variants": [
             {
                 "name": name,
                 "what": what,
                 "steps_per_second": statistics.median(rates[name, what]),
                 "spread": [min(rates[name, what]), max(rates[name, what])],
+                "times_first": of_each(rates[name, what], firsts[what]),
                 "gflop_per_step": case.flops / 1e9,
-                "share_of_gemm": share(rates[name, what], case),
+                "share_of_gemm": share((name, what), GEMM),
+                "share_of_large_gemm": share((name, what), LARGE_GEMM),
                 "compile_seconds": compiled[name, what],
+                "rounds": rates[name, what],
             }
             for (name, what), case in cases.items()
-            if name != GEMM
         ],
     }
+
+
+def of_each(ones: Any, others: Any) -> float:
+    """The median over rounds of one rate in units of another."""
+    return float(np.median(np.divide(ones, others)))
+
+
+def machine() -> dict[str, str | int | None]:
+    """What a measurement was made on, and with."""
+    processor, info = platform.processor() or platform.machine(), Path("/proc/cpuinfo")
+    if info.exists():
+        named = (line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name"))
+        processor = next(named, processor)
+    device = {"device": jax.devices()[0].device_kind, "devices": jax.device_count()}
+    return about_here()["packages"] | device | {"processor": processor, "cores": os.cpu_count()}

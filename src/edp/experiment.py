@@ -147,7 +147,7 @@ class Experiment:
         options = self.spec.training
         number, first = divmod(self.step, options.epoch_steps)
         length = min(options.epoch_steps - first, options.steps - self.step)
-        keys = train.epoch_keys(self.keys, number + 1, options.epoch_steps)[:, first : first + length]
+        keys = train.epoch_keys(self.keys, number + 1, options.epoch_steps, first, length)
         arguments = self.states, self.data(number), keys
         if length not in self.programs:
             start = time.perf_counter()

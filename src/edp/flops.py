@@ -26,17 +26,22 @@ def count(jaxpr) -> int:
 
 
 def gemm(size: int = 256, repeats: int = 200):
-    """A function that runs ``repeats`` matmuls of ``size``³ one after the other, and their FLOPs."""
+    """A function that runs ``repeats`` matmuls of ``size``³ one after the other, how many, and the FLOPs of each."""
     left, right = jax.random.normal(jax.random.key(0), (2, size, size)) / math.sqrt(size)
 
     @jax.jit
     def chain(x):
         return jax.lax.scan(lambda x, _: (x @ right, None), x, None, length=repeats)[0]
 
-    return lambda: jax.block_until_ready(chain(left)), 2 * size**3 * repeats
+    return lambda: jax.block_until_ready(chain(left)), repeats, 2 * size**3
 
 
 def seconds(function) -> float:
     start = time.perf_counter()
     jax.block_until_ready(function())
     return time.perf_counter() - start
+
+
+def gemm_rate(multiply, repeats: int, flops: int) -> float:
+    """FLOP/s of a function of ``gemm`` now."""
+    return repeats * flops / seconds(multiply)

@@ -72,7 +72,7 @@ class EvalOptions:
 @cache
 def check_networks(policy: PolicyConfig) -> None:
     """Refuse options that no network can be built with."""
-    jax.eval_shape(lambda key: policy.build(1, 1, key), jax.random.key(0))
+    jax.eval_shape(lambda: policy.build(1, 1, jax.random.key(0)))
 
 
 @dataclass(frozen=True)

@@ -107,12 +107,15 @@ def faults(state: Any, metrics: dict[str, jax.Array], steps: int) -> dict[str, j
     return {name: first(value) for name, value in metrics.items()} | at_end
 
 
-def epoch_keys(keys: jax.Array, epoch: int, steps: int) -> jax.Array:
-    """Each seed's keys for the steps of one epoch: functions of the seed, the epoch and the step in it alone, so that a
-    run that is resumed, or stopped early, draws the same."""
-    return jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, epoch), steps))(keys)
+@partial(jax.jit, static_argnames=("steps", "count"))
+def epoch_keys(keys: jax.Array, epoch: int, steps: int, first: int = 0, count: int | None = None) -> jax.Array:
+    """Each seed's keys for an epoch's steps, or ``count`` of them: functions of the seed, the epoch and the step in it
+    alone, so that a run that is resumed, or stopped early, draws the same."""
+    every = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, epoch), steps))(keys)
+    return split(jax.lax.dynamic_slice_in_dim(every, first, steps if count is None else count, axis=1))
 
 
+@jax.jit
 def initial_keys(keys: jax.Array) -> jax.Array:
     """Each seed's key for its first state."""
-    return jax.vmap(lambda key: jax.random.fold_in(key, 0))(keys)
+    return split(jax.vmap(lambda key: jax.random.fold_in(key, 0))(keys))

@@ -18,9 +18,16 @@ def test_bench_measures_and_draws(tmp_path, monkeypatch, capsys):
     assert [row["what"] for row in result["variants"]] == ["training", "acting"]
     for row in result["variants"]:
         assert 0 < row["spread"][0] <= row["steps_per_second"] <= row["spread"][1]
-        assert row["share_of_gemm"] > 0
-    assert result["gemm_gflops"] > 0
+        assert row["share_of_gemm"] > 0 and row["share_of_large_gemm"] > 0
+        assert len(row["rounds"]) == 2 and row["times_first"] == 1
+    assert result["gemm_gflops"] > 0 and result["large_gemm_gflops"] > 0
+    assert result["about"]["processor"] and result["about"]["cores"]
     assert picture.stat().st_size > 5000
+
+
+def test_rates_are_compared_round_by_round():
+    """A machine that is twice as slow in every other round makes no difference to what is compared in turns."""
+    assert bench.of_each([20, 10, 20, 10, 20], [10, 5, 10, 5, 10]) == 2
 
 
 def test_variants_are_the_paper_s():

@@ -69,20 +69,20 @@ def show(result: dict, console) -> None:
         rows = [row for row in result["variants"] if row["what"] == what]
         if not rows:
             continue
-        slowest = rows[0]["steps_per_second"]
         table = Table("variant", unit, "spread", f"× {rows[0]['name']}", "GFLOP/step", "share of GEMM", "compiled in")
         for row in rows:
             table.add_row(
                 row["name"],
                 f"{row['steps_per_second']:,.1f}",
                 "{:,.1f} to {:,.1f}".format(*row["spread"]),
-                f"{row['steps_per_second'] / slowest:.1f}",
+                f"{row['times_first']:.2f}",
                 f"{row['gflop_per_step']:.4g}",
                 f"{row['share_of_gemm']:.0%}",
                 f"{row['compile_seconds']:.1f} s",
             )
         console.print(table)
-    console.print(f"GEMM rate (256³, float32): {result['gemm_gflops']:.0f} GFLOP/s", highlight=False)
+    rates = f"256³ at {result['gemm_gflops']:.0f} GFLOP/s, 1024³ at {result['large_gemm_gflops']:.0f}"
+    console.print(f"GEMM in float32: {rates}. Shares are of the first: layers are 256 wide.", highlight=False)
 
 
 def picture(result: dict, path: Path) -> None:
