@@ -18,9 +18,11 @@ from edp.run import Run
 
 TASK = "local/hopper-medium-expert"
 # For ten thousand steps rather than two million: larger steps, and targets that follow faster.
-SHORT = ["--steps", "10000", "--lr", "0.001", "--tau", "0.05", "--seeds", "2"]
+BUDGET = ["--steps", "10000", "--lr", "0.001", "--tau", "0.05"]
+SHORT = [*BUDGET, "--seeds", "2"]
 CHEAP = ["--sampler", "dpm++", "--calls", "5", "--act-sampler", "dpm", "--act-calls", "15"]
 DIRECT = ["--loss-weight", "0.1"]  # values that are still being learned count less against the diffusion loss
+SHORT_BUDGET = [*BUDGET, *DIRECT]
 FEW = ["--samples", "4"]
 
 ROWS = {
@@ -56,6 +58,17 @@ def scores(folder: Path, options: list[str]) -> np.ndarray | None:
     return np.array(run.evaluations()[0]["scores"])
 
 
+def train(task: str, options: list[str], folder: Path) -> np.ndarray:
+    """The scores of a run, which is begun or gone on with unless it has ended."""
+    if scores(folder, options) is None:
+        started = ["--resume", str(folder)] if (folder / "config.json").exists() else None
+        words = started or [task, *options, "--out", str(folder)]
+        subprocess.run([sys.executable, "-m", "edp", "train", *words], check=True)
+    found = scores(folder, options)
+    assert found is not None
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("runs/compare"))
@@ -65,14 +78,9 @@ def main() -> None:
     results = []
     for (name, policy), options in jobs().items():
         folder = args.out / f"{name}_{policy}".replace(" ", "").replace("%", "").replace("+", "").lower()
-        if scores(folder, options) is None:
-            if args.finished:
-                continue
-            started = ["--resume", str(folder)] if (folder / "config.json").exists() else None
-            words = started or [TASK, *options, "--out", str(folder)]
-            subprocess.run([sys.executable, "-m", "edp", "train", *words], check=True)
-        found = scores(folder, options)
-        assert found is not None
+        if args.finished and scores(folder, options) is None:
+            continue
+        found = train(TASK, options, folder)
         row = {
             "algorithm": name,
             "policy": policy,

@@ -127,6 +127,35 @@ def test_a_click_on_a_column_sorts_by_it(opened):
     assert len(set(values())) > 2
 
 
+def test_a_click_on_a_task_sorts_the_methods_and_one_on_a_method_the_tasks(opened):
+    table = opened.find_element("css selector", "table.across")
+    cells = lambda row: [cell.get_attribute("data-value") for cell in row.find_elements("css selector", "td")]  # noqa: E731
+    hopper, walker = table.find_elements("css selector", "tbody tr")
+    head = lambda: [each.text.rstrip(" ▲▼") for each in table.find_elements("css selector", "thead th")]  # noqa: E731
+    by_method = dict(zip(head()[1:], cells(hopper), strict=True))
+    task = hopper.find_element("css selector", "button")
+    for reverse in (True, False):  # the best method first
+        opened.execute_script("arguments[0].click()", task)
+        found = [float(value) for value in cells(hopper)]
+        assert found == sorted(found, reverse=reverse) and len(set(found)) == 3
+        assert dict(zip(head()[1:], cells(hopper), strict=True)) == by_method  # heads went along
+        assert [bool(value) for value in cells(walker)] == [name == "td3bc + diffusion" for name in head()[1:]]
+    for first in ("walker2d-medium-v2", "hopper-medium-v2"):  # levels 70 and 90
+        number = head().index("td3bc + diffusion")
+        opened.execute_script("arguments[0].click()", table.find_elements("css selector", "thead button")[number])
+        assert table.find_element("css selector", "tbody th").text == first
+
+
+def test_what_was_not_seen_yet_is_drawn_for_the_printer(browser, page):
+    browser.set_window_size(1440, 400)
+    browser.get(page.as_uri())
+    drawn = "return ['curves-0', 'looks-0', 'speed'].map((id) => document.querySelectorAll(`#${id} svg`).length > 0)"
+    assert not all(browser.execute_script(drawn))
+    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
+    assert all(browser.execute_script(drawn))
+    assert errors(browser) == []
+
+
 def test_a_click_on_a_name_switches_its_curve_off_and_on(opened):
     chart = "#curves-0 .chart polyline"
     before = len(opened.find_elements("css selector", chart))

@@ -58,6 +58,21 @@ def test_ten_percent_bc_is_not_compared_with_bc(tmp_path):
     assert summary.scores(entries(folder)).rows[0][4].text == ""
 
 
+def test_methods_stand_side_by_side(tmp_path):
+    found = entries(
+        make(tmp_path / "a", level=90),
+        make(tmp_path / "b", algorithm="iql"),
+        make(tmp_path / "c", task="walker2d-medium-v2"),
+    )
+    table = summary.side_by_side(found)
+    assert table.columns == ["RAT", "iql + diffusion", "td3bc + diffusion"]
+    assert [row[0].text for row in table.rows] == ["hopper-medium-v2", "walker2d-medium-v2"]
+    scores = {(row[0].text, row[1].text): row[2] for row in summary.scores(found).rows}
+    assert table.rows[0][2] == scores["hopper-medium-v2", "td3bc + diffusion"]
+    assert table.rows[1][1].text == ""
+    assert summary.side_by_side(found[:1]).rows == []  # one method is compared with nothing
+
+
 def test_names_tell_runs_apart(tmp_path):
     make(tmp_path / "x" / "run"), make(tmp_path / "y" / "run"), make(tmp_path / "y" / "other")
     names = [entry.name for entry in collect.read_all([tmp_path / "x", tmp_path / "y", tmp_path / "x" / "run"])]

@@ -122,6 +122,6 @@ def write(values, kind: str, out: Path) -> None:
         text = build(entries, values.title, of_paper, round(values.every) if values.watch else 0, pictures)
     else:
         form = {"md": summary.markdown, "tex": summary.latex}[kind]
-        text = "\n".join(form(table) for table in (summary.scores(entries), *of_paper, summary.runs(entries)))
+        text = "\n".join(form(table) for table in summary.tables(entries, of_paper))
     with writing(out):
         write_whole(out, text.encode(errors="replace").decode())  # names of folders may be no text

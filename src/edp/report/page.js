@@ -268,30 +268,40 @@ function behaviour(run, host) {
   }
 }
 
-// Drawn when they come into view: a page may have hundreds of curves.
+// Drawn when they come into view, or onto paper: a page may have hundreds of curves.
+const waiting = new Set();
 function whenSeen(host, action) {
-  const seen = new IntersectionObserver((entries) => {
-    if (!entries.some((entry) => entry.isIntersecting)) return;
-    seen.disconnect();
-    action();
-  }, { rootMargin: "300px" });
+  const seen = new IntersectionObserver((entries) => { if (entries.some((entry) => entry.isIntersecting)) now(); }, { rootMargin: "300px" });
+  const now = () => { seen.disconnect(); waiting.delete(now); action(); };
+  waiting.add(now);
   seen.observe(host);
 }
 
+// Cells in the order of their numbers or texts; empty ones are last either way.
+function inOrder(items, cellOf, up) {
+  const key = (item) => cellOf(item).dataset.value ?? cellOf(item).textContent;
+  return [...items].sort((a, b) => {
+    const [x, y] = [key(a), key(b)], order = Number.isNaN(x - y) ? x.localeCompare(y) : x - y;
+    if (x === "" || y === "") return (x === "") - (y === "");
+    return up ? order : -order;
+  });
+}
+
+// A click on the head of a column sorts the rows by it; where columns are alike, one on the head of a row sorts those.
 document.querySelectorAll("table").forEach((table) => {
-  table.querySelectorAll("th button").forEach((button, column) => button.addEventListener("click", () => {
-    const heads = [...table.querySelectorAll("th")], up = heads[column].getAttribute("aria-sort") !== "ascending";
-    heads.forEach((head) => head.removeAttribute("aria-sort"));
-    heads[column].setAttribute("aria-sort", up ? "ascending" : "descending");
-    const key = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent;
-    const body = table.tBodies[0], number = (text) => (text === "" ? NaN : Number(text));
-    const rows = [...body.rows].sort((a, b) => {
-      const [x, y] = [key(a), key(b)], [m, n] = [number(x), number(y)];
-      if (x === "" || y === "") return (x === "") - (y === "");  // nothing is last either way
-      const order = Number.isNaN(m) || Number.isNaN(n) ? x.localeCompare(y) : m - n;
-      return up ? order : -order;
-    });
-    body.append(...rows);
+  const turn = (head, first) => {
+    const up = (head.getAttribute("aria-sort") ?? first) !== "ascending";
+    table.querySelectorAll("th").forEach((other) => { if (other.scope === head.scope) other.removeAttribute("aria-sort"); });
+    head.setAttribute("aria-sort", up ? "ascending" : "descending");
+    return up;
+  };
+  const body = table.tBodies[0];
+  table.querySelectorAll("thead th").forEach((head) => head.firstChild.addEventListener("click", () => {
+    body.append(...inOrder(body.rows, (row) => row.cells[head.cellIndex], turn(head)));
+  }));
+  body.querySelectorAll("th").forEach((head) => head.firstChild.addEventListener("click", () => {
+    const columns = inOrder([...head.parentElement.cells].slice(1), (cell) => cell, turn(head, "ascending")).map((cell) => cell.cellIndex);
+    for (const row of table.rows) row.append(...columns.map((column) => row.cells[column]));
   }));
 });
 
@@ -305,9 +315,4 @@ DATA.looks.forEach((run, i) => {
 });
 const speed = document.getElementById("speed");
 if (speed) whenSeen(speed, () => draw(speed, DATA.speed.map((run, i) => ({ ...run, colour: COLOURS[i % COLOURS.length] })), 240, "steps/s"));
-addEventListener("beforeprint", () => {
-  DATA.tasks.forEach((task, i) => {
-    const host = document.getElementById(`curves-${i}`);
-    if (!host.childElementCount) panel(task, host);
-  });
-});
+addEventListener("beforeprint", () => waiting.forEach((action) => action()));

@@ -51,7 +51,7 @@ def build(
         script=Markup(script),
         digest=digest,
         states=STATES,
-        tables=[summary.scores(entries), summary.runs(entries)],
+        tables=summary.tables(entries),
         details=[table for table in (*more, summary.differences(entries)) if table.rows or table.notes],
         pictures=pictures,
         commands=summary.commands(entries),

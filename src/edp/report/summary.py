@@ -1,6 +1,7 @@
 """Tables of runs: scores of every method on every task beside the paper's, and what differs between runs."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ class Table:
     columns: list[str]
     rows: list[list[Cell]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    across: bool = False  # its columns are alike, and can be sorted, too
 
 
 class Group(NamedTuple):
@@ -67,10 +69,7 @@ def scores(entries: list[Entry]) -> Table:
     table = Table("Scores", columns)
     for task, method, group in grouped(entries):
         curves = [entry.curve for entry in group if entry.curve is not None]
-        rat, oms = (
-            mean_interval(np.concatenate([getattr(curve, name) for curve in curves])) if curves else None
-            for name in ("rat", "oms")
-        )
+        rat, oms = (over_seeds(group, name) for name in ("rat", "oms"))
         printed = printed_scores(group[0])
         steps = sorted({entry.steps for entry in group})
         seeds = sum(curve.scores.shape[1] for curve in curves) if curves else sum(entry.seeds for entry in group)
@@ -95,6 +94,24 @@ def scores(entries: list[Entry]) -> Table:
     return table
 
 
+def over_seeds(group: list[Entry], name: str) -> Interval | None:
+    """The mean of ``rat`` or ``oms`` over all seeds of some runs."""
+    curves = [entry.curve for entry in group if entry.curve is not None]
+    return mean_interval(np.concatenate([getattr(curve, name) for curve in curves])) if curves else None
+
+
+def side_by_side(entries: list[Entry]) -> Table:
+    """RAT with a row for each task and a column for each method, if there are several of both, or of methods."""
+    found = {(task, method): over_seeds(group, "rat") for task, method, group in grouped(entries)}
+    found = {key: rat for key, rat in found.items() if rat is not None and not np.isnan(rat.value)}
+    tasks_, methods = (list(dict.fromkeys(key[i] for key in sorted(found))) for i in (0, 1))
+    table = Table("Methods side by side", ["RAT", *methods], across=True)
+    if len(methods) > 1:
+        cells = [[interval_cell(found.get((task, method))) for method in methods] for task in tasks_]
+        table.rows = [[Cell(task), *row] for task, row in zip(tasks_, cells, strict=True)]
+    return table
+
+
 def printed_scores(entry: Entry) -> paper.Scores:
     """What the paper has for this row, if it has the task."""
     known = tasks.TASKS.get(str(entry.config.get("task")))
@@ -111,6 +128,12 @@ def interval_cell(found: Interval | None) -> Cell:
 
 def number_cell(value: float | None) -> Cell:
     return Cell("") if value is None else Cell(f"{value:.1f}", value)
+
+
+def tables(entries: list[Entry], between: Sequence[Table] = ()) -> list[Table]:
+    """What every report begins with, ``between`` before the list of runs."""
+    found = [scores(entries), side_by_side(entries), *between, runs(entries)]
+    return [table for table in found if table.rows or table.notes]
 
 
 def runs(entries: list[Entry]) -> Table:
