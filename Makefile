@@ -25,11 +25,15 @@ types: .venv/ready-dev
 	$(BIN)/pyright
 
 bench: .venv/ready  ## training, evaluation and data against the machine's own rates (wants an idle machine)
+	$(BIN)/edp bench --json results/bench.json --picture docs/bench.png
 	$(BIN)/python benchmarks/train_step.py --json results/train_step.json
 	$(BIN)/python benchmarks/evaluate.py --json results/evaluate.json
 	$(BIN)/python benchmarks/checkpoint.py --json results/checkpoint.json
 	$(BIN)/python benchmarks/act.py --json results/act.json
 	$(BIN)/python benchmarks/data.py --json results/data.json
+	$(BIN)/python benchmarks/startup.py --json results/startup.json
+	$(BIN)/python benchmarks/memory.py --json results/memory.json
+	$(BIN)/python scripts/fill_docs.py
 
 compare: .venv/ready  ## every algorithm with two policies on the built-in data (about 90 minutes)
 	$(BIN)/python benchmarks/compare.py --json results/compare.json

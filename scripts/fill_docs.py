@@ -1,0 +1,219 @@
+"""Put the numbers of results/ into the documents, between their marks.
+
+    python scripts/fill_docs.py [--check]
+
+A part of a document between ``<!-- numbers: NAME -->`` and ``<!-- end -->`` is written here from what benchmarks wrote
+down; a test fails where they differ.
+"""
+
+import argparse
+import json
+import re
+import statistics
+import sys
+import textwrap
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = ("docs/performance.md",)
+MARKED = re.compile(r"(<!-- numbers: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def result(name: str) -> dict:
+    return json.loads((ROOT / "results" / f"{name}.json").read_text())
+
+
+def rows_of(found: dict, what: str = "training") -> dict[str, dict]:
+    return {row["name"]: row for row in found["variants"] if row["what"] == what}
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
+
+
+def rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 20 else f"{value:.1f}"
+
+
+def spread(values: list[float], digits: int = 1) -> str:
+    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
+
+
+def machine() -> str:
+    about = result("bench")["about"]
+    return f"{about['cores']} cores of a shared {about['processor']} with JAX {about['jax']}"
+
+
+def prose(text: str) -> str:
+    return textwrap.fill(" ".join(text.split()), 130, break_on_hyphens=False, break_long_words=False)
+
+
+def about() -> str:
+    return prose(f"""
+        All numbers here were measured on {machine()}, whose own speed wanders by a factor of two within minutes, unless
+        something else is said. So only ratios measured in turns in one process mean much; medians and spreads are in
+        `results/`, and this page is filled from there (`python scripts/fill_docs.py`).
+        """)
+
+
+def gemms(found: dict) -> str:
+    return f"256³ ran at {found['gemm_gflops']:.0f} GFLOP/s, 1024³ at {found['large_gemm_gflops']:.0f}"
+
+
+def bench() -> str:
+    found = result("bench")
+    train, act = rows_of(found), rows_of(found, "acting")
+    head = [
+        "variant",
+        "training steps/s",
+        "× `dql`",
+        "GFLOP per step",
+        "share of 256³",
+        "share of 1024³",
+        "compiled in",
+    ]
+    rows = [
+        [
+            f"`{name}`",
+            rate(row["steps_per_second"]),
+            f"{row['times_first']:.1f}",
+            f"{row['gflop_per_step']:.3g}",
+            f"{row['share_of_gemm']:.0%}",
+            f"{row['share_of_large_gemm']:.0%}",
+            f"{row['compile_seconds']:.1f} s",
+            rate(act[name]["steps_per_second"]),
+        ]
+        for name, row in train.items()
+    ]
+    costs = {name: statistics.median(paired(train["feed-forward"], train[name])) for name in ("edp", "edp, fast")}
+    text = prose(f"""
+        ({gemms(found)}.) A step of `edp` costs {costs["edp"]:.2f} times one of feed-forward TD3+BC, with the `fast`
+        preset {costs["edp, fast"]:.2f} times, and is {train["edp"]["times_first"]:.1f} times as fast as Diffusion-QL
+        with K = 100 (the same code, with gradients through the chain).
+        """)
+    return f"{table([*head, 'environment steps/s'], rows)}\n\n{text}"
+
+
+def paired(one: dict, other: dict) -> list[float]:
+    """How much faster one is than the other, round by round."""
+    return [a / b for a, b in zip(one["rounds"], other["rounds"], strict=True)]
+
+
+def steps() -> str:
+    found = result("train_step")
+    rows = rows_of(found)
+    first = rows["td3bc + diffusion"]
+    shown = ["td3bc + diffusion", *(name for name in rows if name.startswith("td3bc, "))]
+    head = ["case", "GFLOP per step", "steps/s", "time of a step against the first row's", "share of 256³", "of 1024³"]
+    times = {name: statistics.median(paired(first, rows[name])) for name in shown}
+    cells = [
+        [
+            name,
+            f"{rows[name]['gflop_per_step']:.2f}",
+            rate(rows[name]["steps_per_second"]),
+            f"{times[name]:.2f}",
+            f"{rows[name]['share_of_gemm']:.0%}",
+            f"{rows[name]['share_of_large_gemm']:.0%}",
+        ]
+        for name in shown
+    ]
+    same = [times[name] for name in shown if "K =" in name or "rows" in name]
+    text = prose(f"""
+        ({gemms(found)}.) Neither K nor the size of the data set changes the work of a step: the times of those rows
+        differ from the first one's by factors of {min(same):.2f} to {max(same):.2f}, which is the machine's noise. Five
+        seeds in one program cost {times["td3bc, 5 seeds"]:.1f} times one seed. On a CPU they take turns, because
+        batches of small matrix products are slow there; on accelerators they are one batch.
+        """)
+    return f"{table(head, cells)}\n\n{text}"
+
+
+def pairs() -> str:
+    rows = {tuple(name.split(" + ")): row for name, row in rows_of(result("train_step")).items() if " + " in name}
+    policies, algorithms = (list(dict.fromkeys(key[i] for key in rows)) for i in (1, 0))
+    cells = [
+        [algorithm, *(shown(rows[algorithm, policy]) if (algorithm, policy) in rows else "" for policy in policies)]
+        for algorithm in algorithms
+    ]
+    return table(["steps/s (share of 256³)", *policies], cells)
+
+
+def shown(row: dict) -> str:
+    return f"{rate(row['steps_per_second'])} ({row['share_of_gemm']:.0%})"
+
+
+def elsewhere() -> str:
+    before, after, start = (result(f"xeon/{name}") for name in ("bench", "steps", "startup"))
+    shares = ", ".join(f"{name} {shown(row)}" for name, row in rows_of(after).items())
+    speed = {name: row["steps_per_second"] for name, row in rows_of(before).items()}
+    act = result("xeon/act")["variants"]["15 calls, EAS of 10"]["ratio"]
+    return prose(f"""
+        On two cores of a 2.8 GHz Xeon with AVX-512 (`results/xeon/`, made a few changes earlier), where products of
+        256³ ran at {before["gemm_gflops"]:.0f} GFLOP/s: {shares}; `edp` {speed["edp"] / speed["dql"]:.1f} times as
+        fast as `dql`, at {speed["feed-forward"] / speed["edp"]:.2f} times the cost of feed-forward, `fast` at
+        {speed["feed-forward"] / speed["edp, fast"]:.2f} times; acting with EAS at {act:.1f} times its FLOPs; the first
+        step after {statistics.median(start["warm_seconds"]):.1f} s.
+        """)
+
+
+def startup() -> str:
+    found = result("startup")
+    return prose(f"""
+        `python benchmarks/startup.py` (`results/startup.json`): `edp train` on 100,000 transitions reaches its first
+        training step after {spread(found["warm_seconds"])} seconds when its programs are in the cache
+        (`~/.cache/edp/compiled`, or `$EDP_CACHE`), and after {found["cold_seconds"]:.0f} s the first time.
+        """)
+
+
+def memory() -> str:
+    found = result("memory")
+    size = found["bytes"]
+    return prose(f"""
+        `python benchmarks/memory.py` (`results/memory.json`): an epoch of TD3+BC needs the data set and
+        {size["states_beside_data"]:.1f} times the training state ({size["data"] / 1e6:.0f} MB and
+        {size["state"] / 1e6:.1f} MB for 5 million transitions), by the compiled program's own account. Streamed in
+        blocks (below), an epoch takes {spread(found["streaming"]["ratio"], 2)} of the time of one whose data is on the
+        device.
+        """)
+
+
+def evaluation() -> str:
+    found = result("evaluate")
+    return prose(f"""
+        Ten episodes of 1,000 steps of Hopper, with EAS of 10 actions and 15 network calls (`results/evaluate.json`,
+        from `benchmarks/evaluate.py`): **{found["evaluation_seconds"]:.1f} s**, of which the environment steps alone
+        are {found["environment_seconds"]:.1f} s, and {found["network_gflop"]:.0f} GFLOP of matmuls would take
+        {found["network_seconds_at_gemm_rate"]:.1f} s at the rate of products of 256³. The evaluation takes
+        {found["ratio"]:.2f} times their sum (between {found["spread"][0]:.2f} and {found["spread"][1]:.2f}).
+        """)
+
+
+def acting() -> str:
+    rows = [
+        [name, *(f"{row[key]:.2f} ms" for key in ("p50_ms", "p99_ms", "ms_at_gemm_rate")), f"{row['ratio']:.1f}"]
+        for name, row in result("act")["variants"].items()
+    ]
+    return table(["", "half of the calls within", "99 % within", "its matmuls at the rate of 256³", "ratio"], rows)
+
+
+PARTS = (about, bench, steps, pairs, elsewhere, startup, memory, evaluation, acting)
+
+
+def filled(text: str) -> str:
+    parts = {part.__name__: part for part in PARTS}
+    return MARKED.sub(lambda found: f"{found[1]}{parts[found[2]]()}\n{found[3]}", text)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="change nothing; fail if something would change")
+    check = parser.parse_args().check
+    stale = [name for name in DOCUMENTS if filled(text := (ROOT / name).read_text()) != text]
+    for name in stale:
+        print(f"{name} differs from results/" if check else name)
+        if not check:
+            (ROOT / name).write_text(filled((ROOT / name).read_text()))
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

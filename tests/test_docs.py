@@ -1,0 +1,44 @@
+"""Documents say what is there: numbers are those of results/, links lead somewhere, and commands have the options."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+
+
+def test_numbers_are_those_of_the_results():
+    found = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "fill_docs.py", "--check"], capture_output=True, text=True
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+def anchors(text: str) -> set[str]:
+    """What GitHub makes of headings."""
+    heads = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document):
+    for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
+        if link.startswith("http"):
+            continue
+        name, _, anchor = link.partition("#")
+        target = document.parent / name if name else document
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors(target.read_text()), link
+
+
+def test_files_that_documents_name_are_there():
+    for document in DOCUMENTS:
+        for name in re.findall(
+            r"`((?:results|benchmarks|examples|scripts|docs|tests)/[\w./-]+\.\w+)`", document.read_text()
+        ):
+            assert (ROOT / name).exists(), f"{document.name}: {name}"
