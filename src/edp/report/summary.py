@@ -29,6 +29,9 @@ class Table:
     notes: list[str] = field(default_factory=list)
     across: bool = False  # its columns are alike, and can be sorted, too
 
+    def of_numbers(self, column: int) -> bool:
+        return any(row[column].value is not None for row in self.rows)
+
 
 class Group(NamedTuple):
     """Runs of the same method, with the same options, on the same task."""
@@ -224,7 +227,7 @@ SPECIAL = {
 
 def latex(table: Table) -> str:
     """A table in the style of the paper's (booktabs)."""
-    kinds = ["l" if all(row[i].value is None for row in table.rows) else "r" for i in range(len(table.columns))]
+    kinds = ["r" if table.of_numbers(i) else "l" for i in range(len(table.columns))]
     lines = [r"\begin{table}", rf"\caption{{{escaped(table.title)}}}", rf"\begin{{tabular}}{{{''.join(kinds)}}}"]
     lines += [r"\toprule", " & ".join(map(escaped, table.columns)) + r" \\", r"\midrule"]
     lines += [" & ".join(escaped(cell.text) for cell in row) + r" \\" for row in table.rows]
