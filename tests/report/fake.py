@@ -14,7 +14,11 @@ from edp.run import SCHEMA, about_here
 @cache
 def config_of(task: str, algorithm: str, policy: str) -> str:
     choice = build.choose(algorithm, policy, None, {})
-    about = {"command": ["edp", "train", task, "--algo", algorithm], "device": "1 × cpu", "file": "data.hdf5"}
+    about = {
+        "command": ["edp", "train", task, "--algo", algorithm],
+        "device": "1 × cpu",
+        "file": f"/data/{tasks.get(task).file}",
+    }
     return json.dumps({"schema": SCHEMA, **about_here(), **choice.spec(tasks.get(task)).to_json(), **about})
 
 

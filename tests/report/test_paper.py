@@ -7,7 +7,7 @@ from fake import make
 
 from edp.cli import main
 from edp.data.paper import TABLES
-from edp.report import collect, paper
+from edp.report import collect, columns, paper, summary
 
 
 def row_of(table, name):
@@ -20,7 +20,7 @@ def column_after(table, name, task):
     return row[table.columns.index(name) + 1].text
 
 
-@pytest.mark.parametrize("name", paper.COLUMNS)
+@pytest.mark.parametrize("name", columns.COLUMNS)
 def test_every_number_of_the_paper_is_in_its_table(name):
     table = paper.table(name, [])
     for task, numbers in TABLES[name]["rows"].items():
@@ -49,6 +49,49 @@ def test_runs_are_found_for_their_columns(tmp_path):
     assert column_after(paper.table("overall", entries), "CRR EDP", task) == ""
 
 
+def changed(folder, part, **options):
+    config = json.loads((folder / "config.json").read_text())
+    config[part] |= options
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def test_only_runs_like_the_paper_s_are_beside_it(tmp_path):
+    """Diffusion-QL is not EDP, and neither is a run on another file that was called the task's."""
+    chain, elsewhere = make(tmp_path / "chain"), make(tmp_path / "elsewhere", file="/data/mine.hdf5")
+    changed(chain, "policy", train_action="chain", sampler="ddpm", diffusion_steps=5)
+    found = {row[1].text: [cell.text for cell in row[4:6]] for row in summary.scores(collect.read_all([chain])).rows}
+    assert list(found.values()) == [["", "95.3"]]  # of Diffusion-QL the paper has the best alone
+    (row,) = summary.scores(collect.read_all([elsewhere])).rows
+    assert [cell.text for cell in row[4:6]] == ["", ""]
+    assert column_after(paper.table("overall", collect.read_all([elsewhere])), "TD3+BC EDP", "hopper-medium-v2") == ""
+
+
+def test_action_approximation_is_compared_at_the_paper_s_k_by_the_best(tmp_path):
+    folder = make(tmp_path / "a", task="walker2d-medium-v2", level=80)
+    changed(folder, "policy", sampler="ddpm")
+    cell = lambda: column_after(  # noqa: E731
+        paper.table("action_approximation", collect.read_all([folder])), "action approximation", "walker2d-medium-v2"
+    )
+    assert cell() == ""  # K is 1000
+    changed(folder, "policy", diffusion_steps=100)
+    (row,) = summary.scores(collect.read_all([folder])).rows
+    assert cell() == row[3].text != row[2].text
+
+
+def test_domains_and_hyper_parameters(tmp_path):
+    first, *_ = found = paper.tables(collect.read_all([make(tmp_path / "a").parent]))
+    assert [cell.text for cell in first.rows[0]] == ["locomotion", "89.4", "89.4", "", "90.3", ""]
+    (hyper,) = [table for table in found if "hyper" in table.title]
+    for row in hyper.rows:
+        assert [cell.text for cell in row[1::2]] == [cell.text for cell in row[2::2]]  # ours are the paper's
+    assert [cell.text for cell in hyper.rows[2]][1:8:2] == ["3e-05", "5", "0.1", "1000"]
+
+
+def test_averages_follow_their_tasks(tmp_path):
+    names = [row[0].text for row in paper.table("overall", []).rows]
+    assert names.index("locomotion, average") == 9 and names[-1] == "antmaze, average"
+
+
 def test_averages_need_every_task_of_a_domain(tmp_path):
     for kind in ("complete", "partial"):
         make(tmp_path / kind, task=f"kitchen-{kind}-v0", algorithm="iql", level=40)
@@ -68,7 +111,9 @@ def test_the_command_adds_them_and_the_speed(tmp_path, monkeypatch, fails, capsy
     (tmp_path / "bench.json").write_text(json.dumps({"variants": rows}))
     assert main(["report", "--paper", "--bench", "bench.json", "--out", "all.md"]) == 0
     text = (tmp_path / "all.md").read_text()
-    assert "| EDP | 116.2 | 47.2 | 411.8 |  |" in text
+    assert "| EDP | 116.21 | 47.2 | 411.79 |  |" in text
+    for number in range(1, 8):
+        assert f"The paper's Table {number}: " in text
     assert "repeats that of CQL" in text
     assert main(["report", "--paper"]) == 0
     assert "Diffusion-QL" in (tmp_path / "report.html").read_text()

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edp.data import paper, tasks
 from edp.metrics import Interval, mean_interval
 from edp.report.collect import Entry
+from edp.report.columns import printed_scores
 
 
 class Cell(NamedTuple):
@@ -113,14 +113,6 @@ def side_by_side(entries: list[Entry]) -> Table:
         cells = [[interval_cell(found.get((task, method))) for method in methods] for task in tasks_]
         table.rows = [[Cell(task), *row] for task, row in zip(tasks_, cells, strict=True)]
     return table
-
-
-def printed_scores(entry: Entry) -> paper.Scores:
-    """What the paper has for this row, if it has the task."""
-    known = tasks.TASKS.get(str(entry.config.get("task")))
-    if known is None or entry.config.get("data", {}).get("best", 1) != 1:
-        return paper.Scores(None, None)
-    return paper.scores(known, entry.algorithm, entry.policy)
 
 
 def interval_cell(found: Interval | None) -> Cell:
