@@ -60,13 +60,13 @@ def look_at(folder: Run, spec: Spec, found: Checkpoint, dataset: Dataset | None)
     return seen
 
 
-def seen_at(folder: Run, step: int) -> bool:
-    """Whether somebody has looked at the policy as it was after this step, and at the data beside it."""
+def seen_at(folder: Run, step: int) -> set[str]:
+    """What somebody has seen of the policy as it was after this step."""
     try:
         seen = json.loads(folder.look.read_text())
-        return seen["step"] == step and "actions" in seen
+        return set(seen) if seen["step"] == step else set()
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        return False
+        return set()
 
 
 def compare(spec: Spec, states: Any, dataset: Dataset) -> dict[str, Any]:

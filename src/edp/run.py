@@ -139,7 +139,7 @@ class Run:
             status = status if isinstance(status, dict) else {}
         except (OSError, ValueError, RecursionError):
             status = {}
-        step = max((row["step"] for row in self.metrics()), default=0)
+        step = next((row["step"] for row in self._backwards("metrics.jsonl")), 0)
         schema_2 = {"state": "finished"} if self.old_checkpoint.is_dir() else {}  # it was written at the end
         status = {"state": "running", "reason": "", "failed_seeds": {}} | schema_2 | status | {"step": step}
         if self.is_claimed:
@@ -211,19 +211,26 @@ class Run:
 
     def _rows(self, name: str) -> list[Row]:
         """The rows of a file, but for lines that a crash left unfinished."""
-        path, rows = self.folder / name, []
+        return list(self._backwards(name))[::-1]
+
+    def _backwards(self, name: str) -> Iterator[Row]:
+        return (row for text in reversed(self.lines(name)) if (row := row_of(text)))
+
+    def lines(self, name: str) -> list[str]:
+        path = self.folder / name
         try:
-            lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+            return path.read_text(errors="replace").splitlines() if path.exists() else []
         except OSError as error:
             raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-        for text in lines:
-            try:
-                row = json.loads(text)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(row, dict) and isinstance(row.get("step"), int):
-                rows.append(row)
-        return rows
+
+
+def row_of(text: str) -> Row | None:
+    """A line of a log, unless it is none: a crash may leave one unfinished."""
+    try:
+        row = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) and isinstance(row.get("step"), int) else None
 
 
 class Elsewhere(Run):

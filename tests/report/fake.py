@@ -44,18 +44,27 @@ def make(
     (folder / "status.json").write_text(json.dumps(status))
     rise = level * (1 - np.exp(-np.arange(1, evaluations + 1) / max(1, evaluations / 4)))
     scores = rise[:, None, None] + rng.normal(0, 3, (evaluations, seeds, 10))
+    about = {
+        "seeds": list(range(seeds)),
+        "env_seeds": list(range(10)),
+        "lengths": [[1000] * 10] * seeds,
+        "failures": [],
+    }
     rows = [
-        {"kind": "training", "step": s, "scores": each.round(2).tolist()} for s, each in zip(steps, scores, strict=True)
+        {"kind": "training", "step": s, "scores": each.tolist(), "returns": (32 * each).tolist(), **about}
+        for s, each in zip(steps, scores, strict=True)
     ]
     write(folder / "evaluations.jsonl", rows)
     losses = [
         {
             "step": s,
-            "metrics": {"bc_loss": (1 / (i + 1) + rng.random(seeds) / 9).tolist(), "q_data": [float(i)] * seeds},
+            "metrics": {"bc_loss": (1 / (i + 1) + rng.random(seeds) / 9).tolist(), "q_data": [float(i)] * seeds}
+            | {name: rng.random(seeds).tolist() for name in ("critic_loss", "policy_loss", "q_policy", "value_loss")},
         }
         for i, s in enumerate(steps)
     ]
     write(folder / "metrics.jsonl", losses)
+    write(folder / "validations.jsonl", losses[::5])
     write(folder / "times.jsonl", [{"step": s, "steps_per_second": 50.0 + float(rng.random())} for s in steps])
     return folder
 

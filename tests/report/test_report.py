@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake import make
+from fake import make, write
 
 from edp.cli import main
 from edp.metrics import mean_interval
 from edp.report import collect, summary
-from edp.report.page import build
+from edp.report.page import build, contents
 
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
 
@@ -33,7 +33,7 @@ def test_scores_are_those_of_all_seeds_beside_the_paper_s(tmp_path):
     oms = mean_interval(np.concatenate([curve.oms for curve in curves]))
     assert [cell.text for cell in row] == [
         *("hopper-medium-v2", "td3bc + diffusion", str(rat), str(oms)),
-        *("81.9", "98.6", "12,000", "6", "24"),
+        *("81.9", "98.6", "12,000", "6", "12"),
     ]
 
 
@@ -117,7 +117,7 @@ def test_half_written_and_foreign_lines_are_passed_over(tmp_path):
         file.write('{"step": 5, "metrics": {"bc_loss": "x", "new": [null, 1, "no"]}}\n{"step": 7, "metrics": 4}\n')
     (entry,) = entries(folder)
     assert not entry.damage
-    assert entry.notes == ["2 evaluation(s) could not be read"]
+    assert entry.notes == ["1 of 15 lines of evaluations.jsonl cannot be read", "2 evaluation(s) could not be read"]
     assert len(entry.curve.steps) == 12
     build([entry], "title")
 
@@ -152,6 +152,42 @@ def test_text_of_a_run_is_text_everywhere(tmp_path):
     assert "<img" not in summary.markdown(summary.scores(entries(tmp_path)))
 
 
+def test_evaluations_that_are_damaged_show_as_damaged(tmp_path):
+    """Lines that are no JSON, or have no step, are none of a crash's doing if they are many."""
+    noise, stepless, fine = (make(tmp_path / name) for name in ("a", "b", "c"))
+    (noise / "evaluations.jsonl").write_bytes(bytes(range(128, 256)) + b"\n\x00\xff\n")
+    rows = [json.loads(line) for line in (stepless / "evaluations.jsonl").read_text().splitlines()]
+    write(stepless / "evaluations.jsonl", [row | {"step": str(row["step"])} for row in rows])
+    notes = [row[-1].text for row in summary.runs(entries(tmp_path)).rows]
+    assert "lines of evaluations.jsonl cannot be read" in notes[0]
+    assert notes[1:] == ["12 of 12 lines of evaluations.jsonl cannot be read", ""]
+    assert len([row for row in summary.scores(entries(tmp_path)).rows if row[2].text]) == 1 and fine
+
+
+def test_versions_that_are_the_same_are_told(tmp_path):
+    make(tmp_path / "a"), make(tmp_path / "b", device="8 × gpu")
+    text = summary.versions(entries(tmp_path))
+    assert "jax 0" in text and "python 3" in text and "device" not in text
+    assert "With edp " in build(entries(tmp_path), "t")
+
+
+def test_huge_scores_are_no_scores(tmp_path, recwarn):
+    folder = make(tmp_path / "a", evaluations=3, seeds=2)
+    rows = [json.loads(line) for line in (folder / "evaluations.jsonl").read_text().splitlines()]
+    rows[1]["scores"][0] = [1e300] * 10
+    write(folder / "evaluations.jsonl", rows)
+    cells = texts(summary.scores(entries(folder)))[0]
+    assert all(len(cell) < 30 and "inf" not in cell for cell in cells)
+    assert not recwarn.list
+
+
+def test_oms_is_drawn_where_the_table_has_it(tmp_path):
+    found = entries(make(tmp_path / "a"))
+    (run,) = contents(found)["tasks"][0]["runs"]
+    assert run["oms"][-1] == pytest.approx(summary.scores(found).rows[0][3].value, abs=1e-3)
+    assert run["rat"][-1] == pytest.approx(summary.scores(found).rows[0][2].value, abs=1e-3)
+
+
 def test_markdown_and_latex_hold_the_same_numbers(tmp_path):
     make(tmp_path / "a_b")
     found = entries(tmp_path)
@@ -165,8 +201,12 @@ def test_markdown_and_latex_hold_the_same_numbers(tmp_path):
         ("a&b", r"a\&b"),
         ("\\x", r"\textbackslash{}x"),
         ("~", r"\textasciitilde{}"),
+        ("[1] <a|b>", r"{[}1] \textless{}a\textbar{}b\textgreater{}"),
+        ("*x", "{*}x"),
+        ("\x1b[0m", "{[}0m"),
     ):
         assert summary.escaped(special) == escaped
+    assert summary.row_text(["<b>&lt;", "*a* `b` [c](d)"]) == r"| &lt;b>&amp;lt; | \*a\* \`b\` [c]\(d) |"
 
 
 def test_the_command_writes_each_format(tmp_path, monkeypatch, capsys, fails):
@@ -175,7 +215,7 @@ def test_the_command_writes_each_format(tmp_path, monkeypatch, capsys, fails):
     assert main(["report"]) == 0
     assert capsys.readouterr().out == "report.html\n"
     assert main(["report", "runs", "--out", "t.tex"]) == 0
-    assert Path("t.tex").read_text().startswith(r"\begin{table}")
+    assert r"\begin{table}" in Path("t.tex").read_text()
     assert main(["report", "runs/a", "--format", "md"]) == 0
     assert Path("report.md").read_text().startswith("### Scores")
     assert "a report is html, md or tex, not 'pdf'" in fails("report", "--out", "x.pdf")

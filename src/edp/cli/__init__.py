@@ -1,6 +1,7 @@
 """The command line: names become objects here, and text is printed here and nowhere else."""
 
 import gc
+import io
 import os
 import sys
 
@@ -42,6 +43,9 @@ GARBAGE = 200_000  # objects between collections; Python's 700 cost a tenth of t
 def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     gc.set_threshold(GARBAGE)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal may not know every letter
     try:
         return dispatch(argv)
     except UserError as error:

@@ -11,6 +11,7 @@ do, what differs between the runs, and how to make them again. The page needs no
 the runs in it."""
 FORMATS = {"html": ".html", "md": ".md", "tex": ".tex"}
 LEAST = 2  # seconds between looks
+LATEX = "% needs \\usepackage{booktabs} and \\usepackage{graphicx}\n"
 
 
 def main(argv: list[str]) -> int:
@@ -86,11 +87,14 @@ def look_at_all(folders: list[Path], env: str | None) -> None:
             try:
                 run = Run.open(folder)
                 spec, found = load_noting(run)
-                if not seen_at(run, found.step):
-                    try:
-                        spec = with_env(spec, env if spec.task.own else None, run.config, run)
-                    except UserError as error:
+                seen = seen_at(run, found.step)
+                try:
+                    spec = with_env(spec, env if spec.task.own else None, run.config, run)
+                except UserError as error:
+                    if "episode" not in seen:
                         note(f"{error} (so no episode is played)")
+                plays = bool(spec.task.env) and not spec.policy.reads_histories
+                if "actions" not in seen or (plays and "episode" not in seen):
                     try:
                         data = read_data(run, spec, find_data_of(run, spec, quiet=True, advice=""))
                     except UserError as error:
@@ -122,6 +126,7 @@ def write(values, kind: str, out: Path) -> None:
         text = build(entries, values.title, of_paper, round(values.every) if values.watch else 0, pictures)
     else:
         form = {"md": summary.markdown, "tex": summary.latex}[kind]
-        text = "\n".join(form(table) for table in summary.tables(entries, of_paper))
+        found = [*summary.tables(entries, of_paper), summary.differences(entries)]
+        text = LATEX * (kind == "tex") + "\n".join(form(table) for table in found if table.rows or table.notes)
     with writing(out):
         write_whole(out, text.encode(errors="replace").decode())  # names of folders may be no text

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 from edp.cli.options import Parser
-from edp.errors import UserError
 
 DESCRIPTION = """List runs: what each trains, how far it is, its score (the mean of the last ten evaluations), and
 whether it is running, finished, stopped, killed or failed. A damaged one is listed with what is wrong."""
@@ -23,36 +22,49 @@ def main(argv: list[str]) -> int:
         for row in found:
             print(json.dumps(row))
         return 0
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Column, Table
 
-    columns = ("run", "task", "method", "seeds", "steps", "score", "evaluations", "state")
-    table = Table(*(Column(name, overflow="fold") for name in columns))
-    for row in found:
-        table.add_row(*(escape(str(cell)) for cell in cells(row)))
+    from edp.report.summary import printable
+
     console = Console(width=None if sys.stdout.isatty() else 160)
+    narrow = console.width < 110
+    if narrow:
+        room = max(8, (console.width - 40) // 3)  # what is left for each of the texts
+        texts = [Column(name, no_wrap=True, overflow="ellipsis", max_width=room) for name in ("run", "task", "method")]
+        table = Table(*texts, *(Column(name) for name in ("done", "score", "curve", "state")), box=SIMPLE_HEAD)
+        table.padding = (0, 1, 0, 0)
+    else:
+        columns = ("run", "task", "method", "seeds", "steps", "score", "evaluations", "state")
+        table = Table(*(Column(name, overflow="fold") for name in columns))
+    for row in found:
+        table.add_row(*(escape(printable(str(cell))) for cell in cells(row, narrow)))
     console.print(table if found else f"no runs in {', '.join(map(str, values.folders))}", highlight=False)
+    for row in found if narrow else ():
+        if why := "; ".join(reasons(row)):
+            console.print(f"{printable(Path(row['run']).name)}: {printable(why)}", highlight=False, markup=False)
     return 0
 
 
 def run_folders(folder: Path) -> list[Path]:
     """The run directories in a folder, or the folder itself if it is one."""
-    if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder")
-    if (folder / "config.json").is_file():
-        return [folder]
-    return sorted(path.parent for path in folder.glob("*/config.json"))
+    from edp.report import collect
+
+    return collect.find([folder])
 
 
 def checked(folder: Path) -> dict:
     """The summary of a run that can be shown; a damaged one says what is wrong."""
+    from edp.report import collect
+
     try:
         row = summary(folder)
         cells(row)
         return row
-    except (UserError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        return {"run": str(folder), "state": "damaged", "reason": str(error)}
+    except collect.DAMAGE as error:
+        return {"run": str(folder), "state": "damaged", "reason": collect.wrong_with(folder, error)}
 
 
 def summary(folder: Path) -> dict:
@@ -82,20 +94,28 @@ def summary(folder: Path) -> dict:
     }
 
 
-def cells(row: dict) -> list[str]:
+def cells(row: dict, narrow: bool = False) -> list[str]:
+    """A line of the table. On a narrow terminal, reasons are told below it."""
     from edp.metrics import sparkline
 
-    state = row["state"] + (f": {row['reason']}" if row["reason"] else "")
+    name, state = Path(row["run"]).name if narrow else row["run"], row["state"]
+    if not narrow and (why := "; ".join(reasons(row))):
+        state += f": {why}"
     if row["state"] == "damaged":
-        return [row["run"], "", "", "", "", "", "", state]
-    failed = [f"seed {seed}: {why}" for seed, why in row["failed_seeds"].items()]
+        return [name, *[""] * (5 if narrow else 6), state]
+    share = f"{row['steps'] / row['of']:.0%}"
     return [
-        row["run"],
+        name,
         row["task"],
         f"{row['algorithm']} + {row['policy']}",
-        str(row["seeds"]),
-        f"{row['steps']:,} of {row['of']:,}",
+        *([share] if narrow else [str(row["seeds"]), f"{row['steps']:,} of {row['of']:,}"]),
         "" if row["rat"] is None else f"{row['rat']:.1f}",
-        sparkline(row["curve"]),
-        "; ".join([state, *(failed if row["state"] != "failed" else [])]),
+        sparkline(row["curve"], 8 if narrow else 20),
+        state,
     ]
+
+
+def reasons(row: dict) -> list[str]:
+    """What went wrong, if anything did."""
+    failed = row.get("failed_seeds", {}).items() if row["state"] != "failed" else ()
+    return [*filter(None, [row["reason"]]), *(f"seed {seed}: {why}" for seed, why in failed)]

@@ -9,11 +9,13 @@ import numpy as np
 
 from edp.errors import UserError, first_line
 from edp.metrics import Curve
-from edp.run import Row, Run
+from edp.run import Row, Run, row_of
 
-POINTS = 300  # of a curve of losses or speeds
+POINTS, FEWEST = 300, 40  # of a curve of losses or speeds
+POINTS_IN_ALL = 150_000  # of such curves of all runs, more or less: a page of ten thousand curves has to open, too
 MOST = 40  # quantities of a run
 LARGEST = 2_000_000  # bytes of what was seen of a policy
+LARGEST_SCORE = 1e12  # beyond it, something is wrong
 
 
 @dataclass
@@ -83,25 +85,33 @@ def read_all(folders: list[Path]) -> list[Entry]:
             (n for n in range(1, len(parts[folder])) if parts[folder][-n:] not in {other[-n:] for other in others}),
             len(parts[folder]),
         )
-        entry = read(folder)
+        entry = read(folder, len(found))
         entry.name = "/".join(parts[folder][-length:])
         entries.append(entry)
     return entries
 
 
-def read(folder: Path) -> Entry:
-    """A run; whatever is wrong with it is a part of the result."""
+def read(folder: Path, runs: int = 1) -> Entry:
+    """One of so many runs; whatever is wrong with it is a part of the result."""
     entry = Entry(folder)
     try:
-        fill(entry, Run.open(folder))
-    except UserError as error:
-        entry.damage = str(error).removeprefix(f"{folder}: ")
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OSError, RecursionError) as error:
-        entry.damage = f"not as this version writes it ({type(error).__name__}: {first_line(error)})"
+        fill(entry, Run.open(folder), runs)
+    except DAMAGE as error:
+        entry.damage = wrong_with(folder, error)
     return entry
 
 
-def fill(entry: Entry, run: Run) -> None:
+DAMAGE = (UserError, KeyError, TypeError, ValueError, IndexError, AttributeError, OSError, RecursionError)
+
+
+def wrong_with(folder: Path, error: BaseException) -> str:
+    """Why a run cannot be shown."""
+    if isinstance(error, UserError):
+        return str(error).removeprefix(f"{folder}: ")
+    return f"not as this version writes it ({type(error).__name__}: {first_line(error)})"
+
+
+def fill(entry: Entry, run: Run, runs: int) -> None:
     config, status = run.config, run.status
     if not isinstance(config.get("own_task") or {}, dict):
         raise TypeError("own_task is no object")
@@ -110,18 +120,33 @@ def fill(entry: Entry, run: Run) -> None:
     entry.seeds, entry.budget = int(config["training"]["seeds"]), int(config["training"]["steps"])
     entry.steps, entry.state, entry.reason = int(status["step"]), str(status["state"]), str(status["reason"])
     entry.notes += [f"seed {seed} failed: {why}" for seed, why in dict(status["failed_seeds"]).items()]
-    evaluations, broken = curve_of(run.training_evaluations(), entry.seeds)
-    entry.curve = evaluations
+    evaluations, metrics, validations, times = (rows_in(entry, run, f"{name}.jsonl") for name in LOGS)
+    training = [row for row in evaluations if row.get("kind", "training") == "training"]
+    entry.curve, broken = curve_of(training, entry.seeds)
     if broken:
         entry.notes.append(f"{broken} evaluation(s) could not be read")
-    entry.losses = losses_of(run.metrics())
-    entry.held_out = losses_of(run.validations())
+    quantities = len(quantities_in(metrics)) + len(quantities_in(validations)) + 1
+    points = max(FEWEST, min(POINTS, POINTS_IN_ALL // (runs * quantities)))
+    entry.losses = losses_of(metrics, points)
+    entry.held_out = losses_of(validations, points)
     entry.seen = seen_in(entry, run)
-    held = (row["actions"] for row in reversed(run.validations()) if has_histogram(row.get("actions")))
+    held = (row["actions"] for row in reversed(validations) if has_histogram(row.get("actions")))
     entry.looks = next(held, entry.seen.get("actions") or {})
-    speeds = [(row["step"], [row.get("steps_per_second")]) for row in run.times()]
+    speeds = [(row["step"], [row.get("steps_per_second")]) for row in times]
     speeds = [(step, speed) for step, speed in speeds if speed != [None] and are_numbers(speed)]
-    entry.speed = series(speeds) if speeds else None
+    entry.speed = series(speeds, points) if speeds else None
+
+
+LOGS = ("evaluations", "metrics", "validations", "times")
+
+
+def rows_in(entry: Entry, run: Run, name: str) -> list[Row]:
+    """The rows of a log; lines that are none are noted."""
+    lines = run.lines(name)
+    rows = [row for text in lines if (row := row_of(text))]
+    if len(rows) < len(lines):
+        entry.notes.append(f"{len(lines) - len(rows)} of {len(lines)} lines of {name} cannot be read")
+    return rows
 
 
 def has_histogram(actions: Any) -> bool:
@@ -153,7 +178,7 @@ def curve_of(rows: list[Row], seeds: int) -> tuple[Curve | None, int]:
     if not good:
         return None, len(rows)
     table = np.array([row["scores"] for row in good], float)  # (evaluations, seeds, episodes)
-    table[~np.isfinite(table)] = np.nan
+    table[~(np.abs(table) < LARGEST_SCORE)] = np.nan
     return Curve(np.array([row["step"] for row in good]), mean_of(table, 2), episodes), len(rows) - len(good)
 
 
@@ -164,28 +189,32 @@ def are_scores(values: Any, seeds: int) -> bool:
     return len({len(each) for each in values}) == 1
 
 
-def losses_of(rows: list[Row]) -> dict[str, Series]:
+def losses_of(rows: list[Row], points: int) -> dict[str, Series]:
     """Each quantity of training, as means over neighbouring epochs where there are many."""
-    rows = [row for row in rows if isinstance(row.get("metrics"), dict)]
-    names = dict.fromkeys(name for row in rows for name in row["metrics"])
-    found = {}
-    for name in list(names)[:MOST]:
+    rows, found = [row for row in rows if isinstance(row.get("metrics"), dict)], {}
+    for name in quantities_in(rows):
         values = [(row["step"], row["metrics"][name]) for row in rows if are_numbers(row["metrics"].get(name))]
         if values:
-            found[str(name)] = series(values)
+            found[str(name)] = series(values, points)
     return found
+
+
+def quantities_in(rows: list[Row]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows if isinstance(row.get("metrics"), dict) for name in row["metrics"]))[
+        :MOST
+    ]
 
 
 def are_numbers(values: Any) -> bool:
     return isinstance(values, list) and bool(values) and all(v is None or type(v) in (int, float) for v in values)
 
 
-def series(values: list[tuple[int, list[float | None]]]) -> Series:
+def series(values: list[tuple[int, list[float | None]]], points: int) -> Series:
     """Over seeds: mean, lowest and highest; thinned to what a screen can show."""
     width = max(len(numbers) for _, numbers in values)
     table = np.array([[*numbers, *[None] * (width - len(numbers))] for _, numbers in values], float)
     steps = np.array([step for step, _ in values])
-    starts = np.unique(np.linspace(0, len(steps), min(POINTS, len(steps)), endpoint=False).astype(int))
+    starts = np.unique(np.linspace(0, len(steps), min(points, len(steps)), endpoint=False).astype(int))
     ends = [int(step) for step in steps[np.append(starts[1:], len(steps)) - 1]]
     known = ~np.isnan(table)
     total, count = (np.add.reduceat(part, starts, axis=0) for part in (np.where(known, table, 0.0), known.astype(int)))

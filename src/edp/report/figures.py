@@ -13,7 +13,7 @@ import numpy as np
 
 from edp.data.d4rl import replacing
 from edp.metrics import known_mean
-from edp.report import page
+from edp.report import page, summary
 from edp.report.ablations import OF_PAPER, Ablation, ablations, bounded, is_drawable
 from edp.report.collect import Entry, edge, mean_of
 from edp.report.paper_figures import domains, speed
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 RUNS = 20  # in one figure
 LETTERS = 100  # of a file's name
 COLOURS = ["#2f7ed8", "#d9641e", "#2a9d5c", "#b455c9", "#c9a400", "#d23f57", "#1ba3b3", "#8d6e4f", "#7a85ff", "#7f8a94"]
-ACROSS = "training steps (ring: the best evaluation, OMS; thick line: the mean of the last ten, RAT)"
+ACROSS = "training steps (dotted: best evaluations, OMS; thick: the mean of the last ten, RAT)"
 STYLE = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "edp",  # the same names of parts in every file
@@ -45,7 +45,7 @@ class Line(NamedTuple):
     at: np.ndarray
     ends: np.ndarray  # (3, points)
     rank: float
-    oms: tuple[float, float] | None = None
+    oms: tuple[float, float, float] | None = None  # from where to where, and how high
     rat: tuple[float, float, float] | None = None
     marked: bool = False  # point by point
     joined: bool = True
@@ -137,13 +137,13 @@ def curves(task: str, runs: list[Entry]) -> "Figure | None":
     lines, note = best([line for entry in runs if (line := scores_of(entry))], "RAT")
     if not lines:
         return None
-    figure, axes = sheet(lines, (shown(task, 80), note), (ACROSS, page.measure(runs)))
+    figure, axes = sheet(lines, (shown(task, 80), note), (ACROSS, summary.measure(runs)))
     axes.xaxis.set_major_formatter(short)
     for i, line in enumerate(lines):
         draw(axes, i, line)
         colour = stroke(i, line)["color"]
         if line.oms:
-            axes.plot(*line.oms, "o", markersize=9, fillstyle="none", markeredgewidth=1.8, color=colour)
+            axes.plot(line.oms[:2], line.oms[2:] * 2, ":", linewidth=1.2, color=colour)
         if line.rat:
             axes.plot(line.rat[:2], line.rat[2:] * 2, linewidth=4.5, alpha=0.6, solid_capstyle="butt", color=colour)
     axes.set_xlim(left=0)
@@ -224,7 +224,7 @@ def ablation(name: str, runs: list[tuple[Entry, Ablation]]) -> "Figure":
     used = sorted({int(place) for line in lines for place in line.at})
     title = shown(name, 30) + (f" (the paper's figure {OF_PAPER[name]})" if name in OF_PAPER else "")
     title += f": {shown(of_task.pop(), 50)}" if len(of_task) == 1 else ""
-    labels = (shown(runs[0][1].label, 80), page.measure([entry for entry, _ in runs]))
+    labels = (shown(runs[0][1].label, 80), summary.measure([entry for entry, _ in runs]))
     lines = [line._replace(joined=joined) for line in lines]
     figure, axes = sheet(lines, (title, note), labels)
     for i, line in enumerate(lines):

@@ -1,9 +1,27 @@
 "use strict";
 // Curves and tables of a report. Everything is drawn from the JSON in the page; nothing is fetched.
 const DATA = JSON.parse(document.getElementById("data").textContent);
+for (const run of DATA.tasks.flatMap((task) => task.runs)) [run.scores, ...Object.values(run.losses)].forEach(unfold);
+DATA.speed.forEach(unfold);
+// Steps are kept once for all curves that have the same; one seed has no spread.
+function unfold(curve) {
+  if (!curve) return;
+  curve.steps = DATA.grids[curve.steps];
+  curve.low ??= curve.mean; curve.high ??= curve.mean;
+}
 const COLOURS = ["#2f7ed8", "#d9641e", "#2a9d5c", "#b455c9", "#c9a400", "#d23f57", "#1ba3b3", "#8d6e4f", "#7a85ff", "#7f8a94"];
+// A run has one colour in all pictures.
+const COLOUR_OF = new Map(DATA.tasks.flatMap((task) => task.runs.map((run, i) => [run.run, COLOURS[i % COLOURS.length]])));
 const SVG = "http://www.w3.org/2000/svg";
 const LEFT = 56, RIGHT = 16, TOP = 12, BOTTOM = 34;
+
+// What was switched and sorted stays so when the page loads itself again.
+const KEPT = `edp report: ${document.title}`;
+const kept = (() => { try { return JSON.parse(sessionStorage.getItem(KEPT)) ?? {}; } catch { return {}; } })();
+function keep(name, value) {
+  kept[name] = value;
+  try { sessionStorage.setItem(KEPT, JSON.stringify(kept)); } catch { /* a browser may keep nothing */ }
+}
 
 function make(name, attributes, parent, text) {
   const made = document.createElementNS(SVG, name);
@@ -23,6 +41,7 @@ function element(name, parent, text, properties) {
 
 const short = (value) => {
   const size = Math.abs(value);
+  if (size >= 1e10) return value.toExponential(1);
   if (size >= 1e6) return +(value / 1e6).toPrecision(3) + "M";
   if (size >= 1e4) return +(value / 1e3).toPrecision(3) + "k";
   return String(+value.toPrecision(4));
@@ -49,6 +68,7 @@ function draw(box, curves, height, what, across = "training steps") {
       x1 = Math.max(x1, step);
       y0 = Math.min(y0, curve.low[i] ?? curve.mean[i]); y1 = Math.max(y1, curve.high[i] ?? curve.mean[i]);
     });
+    if (curve.oms) y1 = Math.max(y1, curve.oms[2]);
   }
   const room = (y1 - y0 || Math.abs(y1) || 1) * 0.06;
   y0 -= room; y1 += room;
@@ -71,13 +91,9 @@ function draw(box, curves, height, what, across = "training steps") {
     const line = points.map((p) => `${x(p[0]).toFixed(1)},${y(p[1]).toFixed(1)}`).join(" ");
     make("polyline", { points: line, fill: "none", stroke: curve.colour, "stroke-width": 1.8 }, svg);
     if (points.length === 1) make("circle", { cx: x(points[0][0]), cy: y(points[0][1]), r: 3, fill: curve.colour }, svg);
-    if (curve.oms) {  // the best evaluation, and the mean of the last ten, as the paper's figure has them
-      make("circle", { cx: x(curve.oms[0]), cy: y(curve.oms[1]), r: 5, fill: "none", stroke: curve.colour, "stroke-width": 2 }, svg);
-    }
-    if (curve.rat) {
-      make("line", { x1: x(curve.rat[0]), x2: x(curve.rat[1]), y1: y(curve.rat[2]), y2: y(curve.rat[2]), stroke: curve.colour,
-        "stroke-width": 4, opacity: 0.6 }, svg);
-    }
+    const level = ([from, to, at], look) => make("line", { x1: x(from), x2: x(to), y1: y(at), y2: y(at), stroke: curve.colour, ...look }, svg);
+    if (curve.oms) level(curve.oms, { class: "oms", "stroke-width": 1.5, "stroke-dasharray": "1 4", "stroke-linecap": "round" });
+    if (curve.rat) level(curve.rat, { class: "rat", "stroke-width": 4, opacity: 0.6 });
   }
   hover(box, svg, known, { x, x0, x1, width }, height);
 }
@@ -125,8 +141,8 @@ function hover(box, svg, curves, scale, height) {
 
 // The curves of one task: scores on top, losses below, with one legend for both.
 function panel(task, host) {
-  const hidden = new Set();
-  const runs = task.runs.map((run, i) => ({ ...run, colour: COLOURS[i % COLOURS.length] }));
+  const hidden = new Set(kept[`hidden of ${task.name}`]);
+  const runs = task.runs.map((run, i) => ({ ...run, colour: COLOUR_OF.get(run.run) ?? COLOURS[i % COLOURS.length] }));
   const legend = element("div", host, undefined, { className: "legend" });
   const top = element("div", host, undefined, { className: "chart" });
   const choice = element("select", host, undefined, { ariaLabel: `quantity of ${task.name}` });
@@ -134,6 +150,7 @@ function panel(task, host) {
   const names = [...new Set(runs.flatMap((run) => Object.keys(run.losses)))];
   for (const name of names) element("option", choice, name, { value: name });
   choice.hidden = !names.length;
+  if (names.includes(kept[`quantity of ${task.name}`])) choice.value = kept[`quantity of ${task.name}`];
   const redraw = () => {
     const of = (series, run) => ({ ...series, name: run.name, colour: run.colour, hidden: hidden.has(run.name) });
     const scored = runs.filter((run) => run.scores);
@@ -142,19 +159,20 @@ function panel(task, host) {
     if (names.length) draw(below, picked.map((run) => of(run.losses[choice.value], run)), 220, choice.value);
   };
   for (const run of runs) {
-    const button = element("button", legend, undefined, { type: "button", ariaPressed: "true" });
+    const button = element("button", legend, undefined, { type: "button", ariaPressed: String(!hidden.has(run.name)) });
     element("span", button, undefined, { className: "swatch" }).style.background = run.colour;
     button.append(run.name);
     button.addEventListener("click", (event) => {
-      if (event.altKey || event.shiftKey) {  // this one alone
-        runs.forEach((other) => hidden.add(other.name));
-        hidden.delete(run.name);
+      if (event.altKey || event.shiftKey) {  // this one alone, or all again
+        const alone = runs.every((other) => hidden.has(other.name) === (other.name !== run.name));
+        runs.forEach((other) => { if (alone || other === run) hidden.delete(other.name); else hidden.add(other.name); });
       } else if (!hidden.delete(run.name)) hidden.add(run.name);
+      keep(`hidden of ${task.name}`, [...hidden]);
       legend.querySelectorAll("button").forEach((each, i) => each.setAttribute("aria-pressed", String(!hidden.has(runs[i].name))));
       redraw();
     });
   }
-  choice.addEventListener("change", redraw);
+  choice.addEventListener("change", () => { keep(`quantity of ${task.name}`, choice.value); redraw(); });
   addEventListener("resize", redraw);
   redraw();
 }
@@ -164,10 +182,15 @@ function histograms(run, host) {
   run.actions.forEach((action) => {
     const figure = element("figure", grid), box = element("div", figure, undefined, { className: "chart" });
     const width = 260, height = 130, svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": action.name }, box);
-    const most = Math.max(...action.data, ...action.policy, 1e-9), each = (width - 8) / action.data.length;
-    action.data.forEach((share, i) => make("rect", { x: 4 + i * each, width: Math.max(each - 1, 0.5), y: 108 - share / most * 100,
-      height: share / most * 100, fill: "#8a94a0", opacity: 0.55 }, svg));
-    const line = action.policy.map((share, i) => `${4 + i * each},${108 - share / most * 100} ${4 + (i + 1) * each},${108 - share / most * 100}`);
+    // A policy at the ends of a range would flatten all the rest: its bars are cut at three times the data's highest.
+    const most = Math.max(1e-9, Math.min(Math.max(...action.data, ...action.policy), 3 * Math.max(...action.data)));
+    const each = (width - 8) / action.data.length, tall = (share) => Math.min(share / most, 1) * 100;
+    action.data.forEach((share, i) => make("rect", { x: 4 + i * each, width: Math.max(each - 1, 0.5), y: 108 - tall(share),
+      height: tall(share), fill: "#8a94a0", opacity: 0.55 }, svg));
+    const line = action.policy.map((share, i) => `${4 + i * each},${108 - tall(share)} ${4 + (i + 1) * each},${108 - tall(share)}`);
+    action.policy.forEach((share, i) => {
+      if (share > most) make("text", { x: Math.min(width - 14, Math.max(14, 4 + (i + 0.5) * each)), y: 20, "text-anchor": "middle" }, svg, `↑${Math.round(100 * share)}%`);
+    });
     make("polyline", { points: line.join(" "), fill: "none", stroke: COLOURS[0], "stroke-width": 2 }, svg);
     make("text", { x: 4, y: 124 }, svg, short(action.low));
     make("text", { x: width - 4, y: 124, "text-anchor": "end" }, svg, short(action.high));
@@ -187,7 +210,7 @@ function choices(host, episode) {
   const low = Math.min(...values), high = Math.max(...values), room = (high - low || Math.abs(high) || 1) * 0.08;
   const x = (i) => LEFT + (i + 0.5) / known.length * (width - LEFT - RIGHT);
   const y = (value) => TOP + (high + room - value) / (high - low + 2 * room) * (height - TOP - BOTTOM);
-  const what = "Q of what EAS chose from, less their mean (rings: taken)";
+  const what = "Q of EAS's candidates, centred (ring: taken)";
   const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": what }, box);
   for (const at of ticks(low - room, high + room, 4)) {
     make("line", { class: "axis", x1: LEFT, x2: width - RIGHT, y1: y(at), y2: y(at) }, svg);
@@ -228,7 +251,8 @@ function planes(host, plane) {
   if (!all.length) return;
   const ends = [0, 1].map((i) => [Math.min(...all.map((point) => point[i])), Math.max(...all.map((point) => point[i]))]);
   const grid = element("div", host, undefined, { className: "pair" });
-  density(grid, `${plane.what} of the data`, plane.data, ends);
+  const range = `(across ${ends[0].map(short).join(" to ")}, up ${ends[1].map(short).join(" to ")})`;
+  density(grid, `${plane.what} of the data ${range}`, plane.data, ends);
   density(grid, `${plane.what} of the policy, in the same states`, plane.policy, ends);
 }
 
@@ -268,6 +292,19 @@ function behaviour(run, host) {
   }
 }
 
+// Drawn again when there is more or less room.
+function sized(host, render) {
+  let width = -1;
+  const again = () => {
+    if (host.clientWidth === width) return;
+    width = host.clientWidth;
+    host.replaceChildren();
+    render();
+  };
+  addEventListener("resize", again);
+  again();
+}
+
 // Drawn when they come into view, or onto paper: a page may have hundreds of curves.
 const waiting = new Set();
 function whenSeen(host, action) {
@@ -288,21 +325,24 @@ function inOrder(items, cellOf, up) {
 }
 
 // A click on the head of a column sorts the rows by it; where columns are alike, one on the head of a row sorts those.
-document.querySelectorAll("table").forEach((table) => {
-  const turn = (head, first) => {
-    const up = (head.getAttribute("aria-sort") ?? first) !== "ascending";
+document.querySelectorAll("table").forEach((table, number) => {
+  const body = table.tBodies[0], sort = (head, up) => {
     table.querySelectorAll("th").forEach((other) => { if (other.scope === head.scope) other.removeAttribute("aria-sort"); });
     head.setAttribute("aria-sort", up ? "ascending" : "descending");
-    return up;
-  };
-  const body = table.tBodies[0];
-  table.querySelectorAll("thead th").forEach((head) => head.firstChild.addEventListener("click", () => {
-    body.append(...inOrder(body.rows, (row) => row.cells[head.cellIndex], turn(head)));
-  }));
-  body.querySelectorAll("th").forEach((head) => head.firstChild.addEventListener("click", () => {
-    const columns = inOrder([...head.parentElement.cells].slice(1), (cell) => cell, turn(head, "ascending")).map((cell) => cell.cellIndex);
+    keep(`${head.scope} of table ${number}`, [head.textContent, up]);
+    if (head.scope === "col") { body.append(...inOrder(body.rows, (row) => row.cells[head.cellIndex], up)); return; }
+    const columns = inOrder([...head.parentElement.cells].slice(1), (cell) => cell, up).map((cell) => cell.cellIndex);
     for (const row of table.rows) row.append(...columns.map((column) => row.cells[column]));
-  }));
+  };
+  for (const head of table.querySelectorAll("th")) {
+    const first = head.scope === "col" ? "ascending" : "descending";  // of methods, the best first
+    head.firstChild.addEventListener("click", () => {
+      const before = head.getAttribute("aria-sort");
+      sort(head, before ? before === "descending" : first === "ascending");
+    });
+    const [name, up] = kept[`${head.scope} of table ${number}`] ?? [];
+    if (name === head.textContent) sort(head, up);
+  }
 });
 
 DATA.tasks.forEach((task, i) => {
@@ -311,8 +351,11 @@ DATA.tasks.forEach((task, i) => {
 });
 DATA.looks.forEach((run, i) => {
   const host = document.getElementById(`looks-${i}`);
-  whenSeen(host, () => behaviour(run, host));
+  whenSeen(host, () => sized(host, () => behaviour(run, host)));
 });
 const speed = document.getElementById("speed");
-if (speed) whenSeen(speed, () => draw(speed, DATA.speed.map((run, i) => ({ ...run, colour: COLOURS[i % COLOURS.length] })), 240, "steps/s"));
+if (speed) {
+  const runs = DATA.speed.map((run) => ({ name: run.name, run: run.name, scores: run, losses: {} }));
+  whenSeen(speed, () => panel({ name: "speed", measure: "steps/s", runs }, speed));
+}
 addEventListener("beforeprint", () => waiting.forEach((action) => action()));

@@ -13,7 +13,6 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from edp.data import tasks
 from edp.metrics import LAST, known_mean
 from edp.report import summary
 from edp.report.collect import Entry, Series, edge, mean_of, rounded
@@ -55,6 +54,7 @@ def build(
         details=[table for table in (*more, summary.differences(entries)) if table.rows or table.notes],
         pictures=pictures,
         commands=summary.commands(entries),
+        versions=summary.versions(entries),
         data=data,
         json=Markup(embedded(data)),
     )
@@ -73,26 +73,31 @@ def contents(entries: list[Entry]) -> dict[str, Any]:
     panels = []
     for name in sorted(names):
         runs = [entry for entry in known if entry.task == name]
-        panels.append({"name": name, "measure": measure(runs), "runs": [curves(entry) for entry in runs]})
+        panels.append({"name": name, "measure": summary.measure(runs), "runs": [curves(entry) for entry in runs]})
     looks = [{"name": f"{entry.name}: {entry.method}", **behaviour(entry)} for entry in known]
-    return {
-        "tasks": panels,
-        "looks": [look for look in looks if any(look[name] for name in PARTS)],
-        "speed": [{"name": entry.name, **vars(entry.speed)} for entry in known if entry.speed],
-    }
+    speeds = [{"name": entry.name, **vars(entry.speed)} for entry in known if entry.speed]
+    found = {"tasks": panels, "looks": [look for look in looks if any(look[name] for name in PARTS)], "speed": speeds}
+    return found | {"grids": shared_steps(found)}
 
 
-def measure(runs: list[Entry]) -> str:
-    """What a score is: that of D4RL or Minari, or, where data of one's own has no references, the return."""
-    ends = [(entry.config.get("own_task") or {}).get(name) for entry in runs for name in ("min_return", "max_return")]
-    return "return" if ends == list(tasks.UNSCALED) * len(runs) else "normalised score"
+def shared_steps(found: dict[str, Any]) -> list[list[int]]:
+    """The steps of all curves, each list of them once; a curve has the number of its own instead. What can be told from
+    its means, the spread of one seed, is left out."""
+    grids: dict[tuple[int, ...], int] = {}
+    runs = [run for task in found["tasks"] for run in task["runs"]]
+    for one in [*(each for run in runs for each in (*run["losses"].values(), run["scores"]) if each), *found["speed"]]:
+        one["steps"] = grids.setdefault(tuple(one["steps"]), len(grids))
+        if one["low"] == one["mean"] == one["high"]:
+            del one["low"], one["high"]
+    return [list(steps) for steps in grids]
 
 
 def curves(entry: Entry) -> dict[str, Any]:
-    held = {f"{name} (held out)": vars(series) for name, series in entry.held_out.items()}
+    held = {f"{name} (held out)": vars(series).copy() for name, series in entry.held_out.items()}
     found: dict[str, Any] = {
+        "run": entry.name,
         "name": f"{entry.method}, {entry.name}",
-        "losses": {name: vars(series) for name, series in entry.losses.items()} | held,
+        "losses": {name: vars(series).copy() for name, series in entry.losses.items()} | held,
         "scores": None,
         "rat": None,
         "oms": None,
@@ -103,11 +108,9 @@ def curves(entry: Entry) -> dict[str, Any]:
     mean = mean_of(scores, 1)
     found["scores"] = vars(Series(steps, rounded(mean), rounded(edge(scores, np.fmin)), rounded(edge(scores, np.fmax))))
     if not np.isnan(mean).all():
-        best = int(np.nanargmax(mean))
-        found["oms"] = [steps[best], float(mean[best])]
-        last = steps[-LAST:]
-        average = float(known_mean(entry.curve.rat))
-        found["rat"] = [last[0], last[-1], average] if np.isfinite(average) else None
+        found["oms"] = [steps[0], steps[-1], float(known_mean(entry.curve.oms))]
+        found["rat"] = [steps[-LAST:][0], steps[-1], float(known_mean(entry.curve.rat))]
+        found |= {name: None for name in ("oms", "rat") if not np.isfinite(found[name][-1])}
     return found
 
 
@@ -146,7 +149,7 @@ def histograms(entry: Entry) -> list[dict[str, Any]]:
 def episode(entry: Entry) -> dict[str, Any]:
     """How it went; and if there is a critic, values along it, and what EAS chose from."""
     seen = entry.seen["episode"]
-    about = f"{int(seen['length']):,} steps, return {float(seen['return']):.4g}"
+    about = f"{int(seen['length']):,} step{'s' * (seen['length'] != 1)}, return {float(seen['return']):.4g}"
     if "q" not in seen:
         return {"about": about, "q": None, "choices": []}
     steps = [int(step) for step in seen["at"]]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edp.data import tasks
 from edp.metrics import Interval, mean_interval
 from edp.report.collect import Entry
 from edp.report.columns import printed_scores
@@ -76,7 +77,7 @@ def scores(entries: list[Entry]) -> Table:
         printed = printed_scores(group[0])
         steps = sorted({entry.steps for entry in group})
         seeds = sum(curve.scores.shape[1] for curve in curves) if curves else sum(entry.seeds for entry in group)
-        count = sum(len(curve.steps) for curve in curves)
+        counts = sorted({len(curve.steps) for curve in curves}) or [0]
         table.rows.append(
             [
                 Cell(task),
@@ -85,22 +86,36 @@ def scores(entries: list[Entry]) -> Table:
                 interval_cell(oms),
                 number_cell(printed.rat),
                 number_cell(printed.oms),
-                Cell(f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}", steps[-1]),
+                range_cell(steps),
                 Cell(str(seeds), seeds),
-                Cell(str(count), count),
+                range_cell(counts),
             ]
         )
     table.notes = [
-        "RAT is the mean of the last ten evaluations, OMS the best one; both are means over seeds with their 95 % "
-        "confidence intervals (Student's t; none for one seed).",
+        "RAT is the mean of the last ten evaluations (or of all, if there are fewer), OMS the best one; both are means "
+        "over seeds with their 95 % confidence intervals (Student's t; none for one seed).",
     ]
+    own = sorted({group[0].task for _, _, group in grouped(entries) if measure(group) == "return"})
+    if own:
+        table.notes.append(f"Scores are normalised, but for {', '.join(own)}: those are returns.")
     return table
+
+
+def range_cell(numbers: list[int]) -> Cell:
+    """Of several runs, from the least to the most."""
+    return Cell(" to ".join(f"{number:,}" for number in dict.fromkeys((numbers[0], numbers[-1]))), numbers[-1])
 
 
 def over_seeds(group: list[Entry], name: str) -> Interval | None:
     """The mean of ``rat`` or ``oms`` over all seeds of some runs."""
     curves = [entry.curve for entry in group if entry.curve is not None]
     return mean_interval(np.concatenate([getattr(curve, name) for curve in curves])) if curves else None
+
+
+def measure(runs: list[Entry]) -> str:
+    """What a score is: that of D4RL or Minari, or, where data of one's own has no references, the return."""
+    ends = [(entry.config.get("own_task") or {}).get(name) for entry in runs for name in ("min_return", "max_return")]
+    return "return" if ends == list(tasks.UNSCALED) * len(runs) else "normalised score"
 
 
 def side_by_side(entries: list[Entry]) -> Table:
@@ -145,7 +160,8 @@ def runs(entries: list[Entry]) -> Table:
     return table
 
 
-SHOWN = ("algorithm", "policy", "data", "training", "evaluation", "packages", "python", "device", "commit", "file")
+VERSIONS = ("packages", "python", "device", "commit")
+SHOWN = (*OPTIONS, *VERSIONS, "file")
 
 
 def differences(entries: list[Entry]) -> Table:
@@ -179,6 +195,13 @@ def as_number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and abs(value) < 1e300 else None
 
 
+def versions(entries: list[Entry]) -> str:
+    """What all runs were made with, as far as it is the same."""
+    known = [flatten({key: entry.config.get(key) for key in VERSIONS}) for entry in entries if not entry.damage]
+    same = {name: value for name, value in (known or [{}])[0].items() if all(each.get(name) == value for each in known)}
+    return ", ".join(f"{name.removeprefix('packages.')} {shown(value)}" for name, value in same.items() if value)
+
+
 def commands(entries: list[Entry]) -> list[tuple[str, str]]:
     """How each run was made."""
     found = []
@@ -201,9 +224,18 @@ def markdown(table: Table) -> str:
     return "\n".join([*lines, "", *table.notes, ""])
 
 
+MARKS = {**{char: f"\\{char}" for char in "\\|*`"}, "&": "&amp;", "<": "&lt;"}
+
+
 def row_text(cells: list[str]) -> str:
-    clean = [cell.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ") for cell in cells]
-    return "| " + " | ".join(clean) + " |"
+    """Text stays text: nothing in it is taken for Markdown's marks, or for HTML."""
+    marked = ("".join(MARKS.get(char, char) for char in printable(cell)).replace("](", "]\\(") for cell in cells)
+    return f"| {' | '.join(marked)} |"
+
+
+def printable(text: str) -> str:
+    """Without line breaks and what else no terminal or page should be sent."""
+    return "".join(char if char.isprintable() else " " * (char in "\n\t") for char in text)
 
 
 SPECIAL = {
@@ -212,20 +244,33 @@ SPECIAL = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "±": r"$\pm$",
+    "×": r"$\times$",
     "—": "---",
-    "\n": " ",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
 }
+WIDE = 8  # columns that fit on a page
 
 
 def latex(table: Table) -> str:
-    """A table in the style of the paper's (booktabs)."""
+    """A table in the style of the paper's (booktabs); a wide one is made as small as the page (graphicx)."""
     kinds = ["r" if table.of_numbers(i) else "l" for i in range(len(table.columns))]
-    lines = [r"\begin{table}", rf"\caption{{{escaped(table.title)}}}", rf"\begin{{tabular}}{{{''.join(kinds)}}}"]
+    small, end = ([r"\resizebox{\textwidth}{!}{%"], ["}"]) if len(kinds) > WIDE else ([], [])
+    lines = [
+        r"\begin{table}",
+        rf"\caption{{{escaped(table.title)}}}",
+        *small,
+        rf"\begin{{tabular}}{{{''.join(kinds)}}}",
+    ]
     lines += [r"\toprule", " & ".join(map(escaped, table.columns)) + r" \\", r"\midrule"]
     lines += [" & ".join(escaped(cell.text) for cell in row) + r" \\" for row in table.rows]
-    lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}", *(f"% {note}" for note in table.notes)]
+    lines += [r"\bottomrule", r"\end{tabular}", *end, r"\end{table}", *(f"% {note}" for note in table.notes)]
     return "\n".join(lines) + "\n"
 
 
 def escaped(text: str) -> str:
-    return "".join(SPECIAL.get(char, char) for char in text)
+    done = "".join(SPECIAL.get(char, char) for char in printable(text))
+    return (
+        f"{{{done[0]}}}{done[1:]}" if done.startswith(("[", "*")) else done
+    )  # or it would be the row's end's argument
