@@ -19,6 +19,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from edp.errors import UserError
 from edp.metrics import known_mean
 
@@ -227,10 +229,18 @@ class Run:
 def row_of(text: str) -> Row | None:
     """A line of a log, unless it is none: a crash may leave one unfinished."""
     try:
-        row = json.loads(text)
+        row = orjson.loads(text)
+    except ValueError:
+        row = slowly(text)
+    return row if isinstance(row, dict) and isinstance(row.get("step"), int) else None
+
+
+def slowly(text: str) -> Any:
+    """As Python reads it, which knows NaN; None if it is nothing at all."""
+    try:
+        return json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return row if isinstance(row, dict) and isinstance(row.get("step"), int) else None
 
 
 class Elsewhere(Run):

@@ -6,7 +6,7 @@ import time
 import pytest
 from fake import look, make
 
-from edp.report import collect
+from edp.report import collect, paper
 from edp.report.page import build
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
@@ -65,7 +65,8 @@ def page(tmp_path_factory):
     bad = make(folder / "bad")
     (bad / "config.json").write_text("{")
     file = folder / "report.html"
-    file.write_text(build(collect.read_all([folder]), HOSTILE))
+    entries = collect.read_all([folder])
+    file.write_text(build(entries, HOSTILE, paper.tables(entries)))
     return file
 
 
@@ -165,6 +166,57 @@ def test_a_click_on_a_name_switches_its_curve_off_and_on(opened):
     assert len(opened.find_elements("css selector", chart)) == before - 2  # of scores and of losses
     opened.execute_script("arguments[0].click()", name)
     assert len(opened.find_elements("css selector", chart)) == before
+
+
+def test_shift_leaves_one_curve_alone_and_brings_all_back(opened):
+    pressed = lambda: [  # noqa: E731
+        name.get_attribute("aria-pressed") for name in opened.find_elements("css selector", "#curves-0 .legend button")
+    ]
+    first = opened.find_element("css selector", "#curves-0 .legend button")
+    shift = "arguments[0].dispatchEvent(new MouseEvent('click', {shiftKey: true}))"
+    opened.execute_script(shift, first)
+    assert pressed() == ["true", "false", "false"]
+    opened.execute_script(shift, first)
+    assert pressed() == ["true"] * 3
+
+
+def test_what_was_switched_and_sorted_stays_when_the_page_loads_again(opened, page):
+    name = opened.find_element("css selector", "#curves-0 .legend button")
+    opened.execute_script("arguments[0].click()", name)
+    head = "table th:nth-child(3) button"
+    for _ in range(2):
+        opened.execute_script(f"document.querySelector('{head}').click()")
+    rows = "return [...document.querySelector('table').tBodies[0].rows].map((row) => row.textContent)"
+    before = opened.execute_script(rows)
+    opened.get(page.as_uri())
+    see_all(opened)
+    assert opened.find_element("css selector", "#curves-0 .legend button").get_attribute("aria-pressed") == "false"
+    assert opened.execute_script(rows) == before
+    opened.execute_script("sessionStorage.clear()")
+
+
+def test_pictures_are_drawn_again_when_there_is_more_room(browser, page):
+    browser.set_window_size(500, 900)
+    browser.get(page.as_uri())
+    see_all(browser)
+    widths = "return [...document.querySelectorAll('#looks-0 svg, #speed svg')].map((svg) => svg.viewBox.baseVal.width)"
+    before = browser.execute_script(widths)
+    browser.set_window_size(1200, 900)
+    time.sleep(0.3)
+    assert max(browser.execute_script(widths)) > max(before) + 300
+
+
+def test_paper_holds_all_of_a_wide_table(browser, page):
+    """Nothing is wider than the sheet, where nobody can scroll."""
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    browser.set_window_size(1000, 700)  # a sheet of letter paper, on its side
+    try:
+        browser.get(page.as_uri())
+        script = """return [...document.querySelectorAll(".scroll table, pre")]
+            .filter((each) => each.scrollWidth > document.querySelector("main").clientWidth).length"""
+        assert browser.execute_script(script) == 0
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 def test_pointing_at_a_curve_shows_its_values(opened):

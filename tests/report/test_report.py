@@ -164,6 +164,14 @@ def test_evaluations_that_are_damaged_show_as_damaged(tmp_path):
     assert len([row for row in summary.scores(entries(tmp_path)).rows if row[2].text]) == 1 and fine
 
 
+def test_columns_of_the_paper_that_would_be_empty_are_left_out(tmp_path):
+    known, own = make(tmp_path / "a"), make(tmp_path / "b", file="/data/mine.hdf5")
+    assert "paper: best" in summary.tables(entries(known))[0].columns
+    table = summary.tables(entries(own))[0]
+    assert not [name for name in table.columns if name.startswith("paper")]
+    assert all(len(row) == len(table.columns) for row in table.rows)
+
+
 def test_versions_that_are_the_same_are_told(tmp_path):
     make(tmp_path / "a"), make(tmp_path / "b", device="8 × gpu")
     text = summary.versions(entries(tmp_path))

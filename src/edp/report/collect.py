@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +135,7 @@ def fill(entry: Entry, run: Run, runs: int) -> None:
     entry.looks = next(held, entry.seen.get("actions") or {})
     speeds = [(row["step"], [row.get("steps_per_second")]) for row in times]
     speeds = [(step, speed) for step, speed in speeds if speed != [None] and are_numbers(speed)]
-    entry.speed = series(speeds, points) if speeds else None
+    entry.speed = series(*map(list, zip(*speeds, strict=True)), points) if speeds else None
 
 
 LOGS = ("evaluations", "metrics", "validations", "times")
@@ -172,14 +173,16 @@ def seen_in(entry: Entry, run: Run) -> Row:
 
 def curve_of(rows: list[Row], seeds: int) -> tuple[Curve | None, int]:
     """The evaluations of training, and how many of the rows are none."""
-    good = [row for row in rows if are_scores(row.get("scores"), seeds)]
-    episodes = len(good[-1]["scores"][0]) if good else 0
-    good = [row for row in good if len(row["scores"][0]) == episodes]
+    good, table = rows, as_table([row.get("scores") for row in rows], 3)  # (evaluations, seeds, episodes)
+    if table is None or table.shape[1] != seeds:
+        good = [row for row in rows if are_scores(row.get("scores"), seeds)]
+        episodes = len(good[-1]["scores"][0]) if good else 0
+        good = [row for row in good if len(row["scores"][0]) == episodes]
+        table = np.array([row["scores"] for row in good], float)
     if not good:
         return None, len(rows)
-    table = np.array([row["scores"] for row in good], float)  # (evaluations, seeds, episodes)
     table[~(np.abs(table) < LARGEST_SCORE)] = np.nan
-    return Curve(np.array([row["step"] for row in good]), mean_of(table, 2), episodes), len(rows) - len(good)
+    return Curve(np.array([row["step"] for row in good]), mean_of(table, 2), table.shape[2]), len(rows) - len(good)
 
 
 def are_scores(values: Any, seeds: int) -> bool:
@@ -193,27 +196,39 @@ def losses_of(rows: list[Row], points: int) -> dict[str, Series]:
     """Each quantity of training, as means over neighbouring epochs where there are many."""
     rows, found = [row for row in rows if isinstance(row.get("metrics"), dict)], {}
     for name in quantities_in(rows):
-        values = [(row["step"], row["metrics"][name]) for row in rows if are_numbers(row["metrics"].get(name))]
+        steps, values = [row["step"] for row in rows], [row["metrics"].get(name) for row in rows]
+        if as_table(values, 2) is None:
+            good = [are_numbers(value) for value in values]
+            steps, values = list(compress(steps, good)), list(compress(values, good))
         if values:
-            found[str(name)] = series(values, points)
+            found[str(name)] = series(steps, values, points)
     return found
 
 
 def quantities_in(rows: list[Row]) -> list[str]:
-    return list(dict.fromkeys(name for row in rows if isinstance(row.get("metrics"), dict) for name in row["metrics"]))[
-        :MOST
-    ]
+    metrics = (row["metrics"] for row in rows if isinstance(row.get("metrics"), dict))
+    return list(dict.fromkeys(name for each in metrics for name in each))[:MOST]
+
+
+def as_table(values: list, dims: int) -> np.ndarray | None:
+    """Lists of numbers as they should be, at once; None if they are to be looked at one by one."""
+    try:
+        table = np.array(values, float)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return table if table.ndim == dims and table.size else None
 
 
 def are_numbers(values: Any) -> bool:
     return isinstance(values, list) and bool(values) and all(v is None or type(v) in (int, float) for v in values)
 
 
-def series(values: list[tuple[int, list[float | None]]], points: int) -> Series:
+def series(at: list[int], values: list[list[float | None]], points: int) -> Series:
     """Over seeds: mean, lowest and highest; thinned to what a screen can show."""
-    width = max(len(numbers) for _, numbers in values)
-    table = np.array([[*numbers, *[None] * (width - len(numbers))] for _, numbers in values], float)
-    steps = np.array([step for step, _ in values])
+    table, steps = as_table(values, 2), np.array(at)
+    if table is None:  # seeds may be missing in some rows
+        width = max(map(len, values))
+        table = np.array([[*numbers, *[None] * (width - len(numbers))] for numbers in values], float)
     starts = np.unique(np.linspace(0, len(steps), min(points, len(steps)), endpoint=False).astype(int))
     ends = [int(step) for step in steps[np.append(starts[1:], len(steps)) - 1]]
     known = ~np.isnan(table)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -142,8 +142,16 @@ def number_cell(value: float | None) -> Cell:
 
 def tables(entries: list[Entry], between: Sequence[Table] = ()) -> list[Table]:
     """What every report begins with, ``between`` before the list of runs."""
-    found = [scores(entries), side_by_side(entries), *between, runs(entries)]
+    first = without_empty(scores(entries), ("paper: average", "paper: best"))
+    found = [first, side_by_side(entries), *between, runs(entries)]
     return [table for table in found if table.rows or table.notes]
+
+
+def without_empty(table: Table, names: Sequence[str]) -> Table:
+    """The table without those of these columns that say nothing."""
+    kept = [i for i, name in enumerate(table.columns) if name not in names or any(row[i].text for row in table.rows)]
+    rows = [[row[i] for i in kept] for row in table.rows]
+    return replace(table, columns=[table.columns[i] for i in kept], rows=rows)
 
 
 def runs(entries: list[Entry]) -> Table:
