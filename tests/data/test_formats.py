@@ -8,6 +8,7 @@ import gymnasium
 import minari
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from gymnasium import spaces
@@ -483,3 +484,15 @@ def test_names_that_fall_together_are_numbered(tmp_path):
     original = sources.open_log(str(tmp_path / "a.csv"), {"observation_columns": ("x", "observation_x")})
     sources.write(str(tmp_path / "b.csv"), original)
     assert sources.open_log(str(tmp_path / "b.csv")).observation_names == ("observation_0", "observation_1")
+
+
+@pytest.mark.parametrize("form", [".csv", ".parquet"])
+@pytest.mark.parametrize("name", ["reward", "terminal", "timeout", "episode", "observation_2"])
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_files_of_a_folder_have_the_same_columns(form, name, order, tmp_path):
+    rows = {key: np.arange(4.0) for key in ("observation_0", "observation_1", "action_0", "unused")}
+    for file, found in zip(order, (rows, rows | {name: np.zeros(4, int)}), strict=True):
+        columns = pa.table(found | ({"other": np.arange(4)} if file == "b" else {}))
+        (pq.write_table if form == ".parquet" else pa_csv.write_csv)(columns, tmp_path / (file + form))
+    with pytest.raises(UserError, match=f"{order[0]}{form}: no column '{name}', which {order[1]}{form} has"):
+        sources.open_log(str(tmp_path))

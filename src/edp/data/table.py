@@ -36,9 +36,8 @@ def open_table(path: Path, columns: Columns = Columns()) -> Log:  # noqa: B008  
     chosen = choose(columns, names, files[0])
     for file in files[1:]:
         there = column_names(file)
-        missing = [name for name in chosen.all if name not in there]
-        if missing:
-            raise UserError(f"{file}: no column {missing[0]!r}, which {files[0].name} has")
+        refuse_without(chosen.all, there, file, files[0])
+        refuse_without(choose(columns, there, file).all, chosen.all, files[0], file)
     size = sum(parquet(file).metadata.num_rows for file in files) if is_parquet(files[0]) else 0
     return Log(
         name=str(path),
@@ -49,6 +48,13 @@ def open_table(path: Path, columns: Columns = Columns()) -> Log:  # noqa: B008  
         action_names=number_names(files[0], chosen.action_columns),
         left_out=tuple(printable(name) for name in names if name not in chosen.all),
     )
+
+
+def refuse_without(wanted: list[str], there: list[str], file: Path, other: Path) -> None:
+    """All files of a folder have the same columns, as far as they mean something."""
+    missing = [name for name in wanted if name not in there]
+    if missing:
+        raise UserError(f"{file}: no column {missing[0]!r}, which {other.name} has")
 
 
 def table_files(path: Path) -> list[Path]:
