@@ -485,6 +485,33 @@ def test_members_that_are_no_arrays_are_refused(tmp_path):
         assert reads_or_refuses(tmp_path / "a.npz") is None
 
 
+@pytest.mark.parametrize("form", [".csv", ".parquet"])
+@pytest.mark.parametrize("tables", [True, False])
+@pytest.mark.parametrize(
+    ("other", "entry"),
+    [
+        ("sub/b.parquet", "sub"),
+        ("day=1/hour=2/part-0.csv", "day=1"),
+        ("sub/b.csv.gz", "sub"),
+        ("c.csv.gz", "c.csv.gz"),
+        ("d.npz", "d.npz"),
+        ("e.HDF5", "e.HDF5"),
+    ],
+)
+def test_data_beside_the_tables_of_a_folder_is_not_passed_over(tmp_path, form, tables, other, entry):
+    if tables:
+        WRITERS[form](tmp_path / f"a{form}", content())
+    for harmless in (".hidden.csv", "notes.md", "columns.toml", "_SUCCESS", "empty/readme.txt"):
+        (tmp_path / harmless).parent.mkdir(exist_ok=True)
+        (tmp_path / harmless).touch()
+    assert (reads_or_refuses(tmp_path) is not None) == tables
+    (tmp_path / other).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / other).touch()
+    with pytest.raises(UserError, match=f"{re.escape(entry)} in this folder would not be read") as error:
+        sources.open_log(str(tmp_path))
+    assert_one_line(error.value, str(tmp_path))
+
+
 @pytest.mark.parametrize("form", WRITERS)
 def test_no_file_an_empty_file_and_a_folder_are_refused(form, tmp_path):
     assert reads_or_refuses(tmp_path / f"none{form}") is None

@@ -22,6 +22,7 @@ from edp.data.log import PIECE, WIDE, Log, Steps, joined, plain, refuse_missing
 from edp.errors import UserError, first_line
 
 SUFFIXES = (".csv", ".parquet")
+OTHERS = {".gz", ".bz2", ".xz", ".zst", ".zip", ".tsv", ".xlsx", ".feather", ".npy", ".npz", ".hdf5", ".h5"}
 SEPARATORS = ",;\t"
 MANY = 2**16  # numbers in a list, too many to name
 BLOCK = 4 * 2**20  # bytes of a CSV file at a time
@@ -62,14 +63,28 @@ def table_files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     try:
-        files = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and file.name[0] != ".")
+        entries = sorted(entry for entry in path.iterdir() if entry.name[0] != ".")
+        unread = [entry.name for entry in entries if is_unread(entry)]
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
-    if not files:
-        raise UserError(f"{path}: no .csv and no .parquet file in this folder")
+    files = [entry for entry in entries if entry.suffix.lower() in SUFFIXES and entry.name not in unread]
     if len({is_parquet(file) for file in files}) > 1:
         raise UserError(f"{path}: both .csv and .parquet files in this folder; give one kind a folder of its own")
+    if unread:
+        raise UserError(
+            f"{path}: {printable(unread[0])} in this folder would not be read; tables are .csv or .parquet files, "
+            "unpacked and in one folder"
+        )
+    if not files:
+        raise UserError(f"{path}: no .csv and no .parquet file in this folder")
     return files
+
+
+def is_unread(entry: Path) -> bool:
+    """Whether this is data that is not read from a folder of tables, and people may think that it is."""
+    if entry.is_dir():
+        return any({suffix.lower() for suffix in inner.suffixes} & {*SUFFIXES} for inner in (entry, *entry.rglob("*")))
+    return entry.suffix.lower() in OTHERS
 
 
 def is_parquet(path: Path) -> bool:
