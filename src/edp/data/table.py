@@ -4,6 +4,7 @@ Columns are numbers, or (in Parquet) lists of as many numbers in each row. A new
 ``episode`` changes, after a terminal or a timeout, and with each file.
 """
 
+import csv
 import math
 import re
 from collections.abc import Iterator
@@ -111,7 +112,7 @@ def column_names(path: Path) -> list[str]:
             )
             names = list(reader.column_names)
     except REFUSED as error:
-        raise UserError(f"{path}: not a {kind} ({first_line(error)})") from None
+        raise UserError(f"{path}: not a {kind} ({first_line(error)}){encoding_hint(error)}") from None
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise UserError(f"{path}: two columns are called {twice[0]!r}")
@@ -158,8 +159,76 @@ def batches(path: Path, chosen: Chosen) -> Iterator[pa.RecordBatch]:
         strings_can_be_null=True,
     )
     options = pa_csv.ParseOptions(delimiter=separator(header_of(path))), pa_csv.ReadOptions(block_size=BLOCK)
+    rows = 0
     with pa_csv.open_csv(path, parse_options=options[0], read_options=options[1], convert_options=convert) as reader:
-        yield from reader
+        for batch in reader:
+            yield batch
+            rows += batch.num_rows
+    if any(b'"' in block for block in blocks(path)) and count_lines(path) != rows + 1:
+        raise line_break(path, broken_line(path))
+
+
+def blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        yield from iter(lambda: file.read(BLOCK), b"")
+
+
+def count_lines(path: Path) -> int:
+    """Lines of a CSV file that are not empty."""
+    count, empty = 0, True
+    for block in blocks(path):
+        found = np.frombuffer(block, np.uint8)
+        text = (found != ord("\n")) & (found != ord("\r"))
+        count += int((text[1:] & ~text[:-1]).sum()) + bool(text[0] and empty)
+        empty = not text[-1]
+    return count
+
+
+def records(path: Path) -> Iterator[tuple[int, int, list[str]]]:
+    """The first and the last line of each row of a CSV file, counted from 1, and its cells (slowly)."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        reader, first = csv.reader(file, delimiter=separator(header_of(path))), 1
+        try:
+            for cells in reader:
+                yield first, reader.line_num, cells
+                first = reader.line_num + 1
+        except csv.Error:  # a cell that is too long, as one that goes on over many lines
+            yield first, reader.line_num, []
+
+
+def broken_line(path: Path) -> int:
+    """The first line that ends within quotes, or 0."""
+    return next((first for first, last, _ in records(path) if last > first), 0)
+
+
+def line_break(path: Path, line: int) -> UserError:
+    where = f"line {line}" if line else "a line"
+    return UserError(f"{path}: {where} ends within quotes: a stray quote, or a text with line breaks; take it out")
+
+
+def unreadable(path: Path, error: Exception) -> UserError:
+    """The line that says why a file cannot be read, and where if it is a CSV file."""
+    if not is_parquet(path) and isinstance(error, pa.ArrowInvalid):
+        broken = broken_line(path)
+        if broken:
+            return line_break(path, broken)
+        bad = re.search(r"In CSV column #(\d+): .* to (\w+): invalid value '(.*)'", str(error), re.DOTALL)
+        if bad:
+            return bad_cell(path, int(bad[1]), bad[2], bad[3])
+    return UserError(f"{path}: cannot be read ({first_line(error)}){encoding_hint(error)}")
+
+
+def bad_cell(path: Path, column: int, kind: str, cell: str) -> UserError:
+    cells = ((line, row[column]) for line, _, row in records(path) if len(row) > column)
+    line = next((line for line, found in cells if found == cell and line > 1), 0)
+    where = f"column {column_names(path)[column]!r}" + (f", line {line}," if line else "")
+    wanted = "neither 0 nor 1" if kind == "bool" else "not a number"
+    comma = f": a decimal comma? Write {cell.replace(',', '.')}" if re.fullmatch(r"\s*[-+]?\d+,\d+\s*", cell) else ""
+    return UserError(f"{path}: {cell[:40]!r} in {where} is {wanted}{comma}")
+
+
+def encoding_hint(error: Exception) -> str:
+    return ": save it as UTF-8" if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error) else ""
 
 
 def pieces(path: Path, chosen: Chosen, finite: bool) -> Iterator[Steps]:
@@ -167,7 +236,7 @@ def pieces(path: Path, chosen: Chosen, finite: bool) -> Iterator[Steps]:
     try:
         yield from whole_episodes(path, chosen, finite)
     except REFUSED as error:
-        raise UserError(f"{path}: cannot be read ({first_line(error)})") from None
+        raise unreadable(path, error) from None
 
 
 def whole_episodes(path: Path, chosen: Chosen, finite: bool) -> Iterator[Steps]:
