@@ -113,6 +113,10 @@ def examine(log: Log) -> Health:
     health.sample = sample
     count_episodes(health, np.concatenate(terminals), np.concatenate(timeouts))
     health.findings = [
+        *(
+            Finding("error", what, "training refuses it: most steps would be taken for episodes")
+            for what in log.refused
+        ),
         *bad_numbers(health),
         *ends_of_episodes(health, apart, sample.next_observations is not None),
         *jumps(health, sample, every),

@@ -73,6 +73,7 @@ class Log:
     left_out: tuple[str, ...] = ()  # what else is there, that training has no use for
     limit: int = 0  # steps after which an episode was cut off, whatever the flags say (0: they are right)
     with_gaps: Callable[[], Iterator[Steps]] | None = None  # with NaN where ``pieces`` refuses a cell that is no number
+    refused: list[str] = field(default_factory=list)  # what else ``pieces`` would refuse, once ``with_gaps`` was read
 
 
 class Dataset(NamedTuple):

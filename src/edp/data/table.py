@@ -7,7 +7,7 @@ Columns are numbers, or (in Parquet) lists of as many numbers in each row. A new
 import csv
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +40,18 @@ def open_table(path: Path, columns: Columns = Columns()) -> Log:  # noqa: B008  
         there = column_names(file)
         refuse_without(chosen.all, there, file, files[0])
         refuse_without(choose(columns, there, file).all, chosen.all, files[0], file)
+    refused: list[str] = []
+
+    def with_gaps() -> Iterator[Steps]:
+        refused.clear()
+        return (steps for file in files for steps in pieces(file, chosen, False, refused.append))
+
     size = sum(parquet(file).metadata.num_rows for file in files) if is_parquet(files[0]) else 0
     return Log(
         name=str(path),
-        pieces=lambda: (steps for file in files for steps in pieces(file, chosen, True)),
-        with_gaps=lambda: (steps for file in files for steps in pieces(file, chosen, False)),
+        pieces=lambda: (steps for file in files for steps in pieces(file, chosen, True, refuse)),
+        with_gaps=with_gaps,
+        refused=refused,
         size=size,
         observation_names=number_names(files[0], chosen.observation_columns),
         action_names=number_names(files[0], chosen.action_columns),
@@ -231,17 +238,21 @@ def encoding_hint(error: Exception) -> str:
     return ": save it as UTF-8" if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error) else ""
 
 
-def pieces(path: Path, chosen: Chosen, finite: bool) -> Iterator[Steps]:
-    """A file's steps; what is no number there is refused if they have to be ``finite``, and NaN if not."""
+def pieces(path: Path, chosen: Chosen, finite: bool, complain: Callable[[str], None]) -> Iterator[Steps]:
+    """A file's steps; what is no number there is refused if they have to be ``finite``, and NaN if not.
+
+    ``complain`` hears of rows that are in no good order.
+    """
     try:
-        yield from whole_episodes(path, chosen, finite)
+        yield from whole_episodes(path, chosen, finite, complain)
     except REFUSED as error:
         raise unreadable(path, error) from None
 
 
-def whole_episodes(path: Path, chosen: Chosen, finite: bool) -> Iterator[Steps]:
+def whole_episodes(path: Path, chosen: Chosen, finite: bool, complain: Callable[[str], None]) -> Iterator[Steps]:
     """The last row of a batch waits for the next one, which may begin another episode."""
     held: tuple[Steps, Any] | None = None
+    left: set[Any] | None = set()
     row = 0
     for batch in batches(path, chosen):
         if not batch.num_rows:
@@ -255,6 +266,14 @@ def whole_episodes(path: Path, chosen: Chosen, finite: bool) -> Iterator[Steps]:
         if labels is not None:
             changes = pc.call_function("not_equal", [labels.slice(1), labels.slice(0, len(labels) - 1)])
             changes = changes.to_numpy(zero_copy_only=False)
+            back = None if left is None else coming_back(labels, changes, steps.ends, left)
+            if back is not None:
+                at, left = row - len(labels) + back, None  # once is enough
+                label = printable(str(labels[back].as_py()))
+                complain(
+                    f"{path}: episode {label} goes on in row {at} after others began: sort the rows by episode, or "
+                    "give each a label of its own"
+                )
             steps.timeouts[:-1] |= changes & ~steps.terminals[:-1]
         held = steps.rows(slice(-1, None)), None if labels is None else labels.slice(len(labels) - 1)
         if len(steps.rewards) > 1:
@@ -262,6 +281,20 @@ def whole_episodes(path: Path, chosen: Chosen, finite: bool) -> Iterator[Steps]:
     if held is not None:
         last = held[0]
         yield last._replace(timeouts=last.timeouts | ~last.terminals)
+
+
+def coming_back(labels: Any, changes: np.ndarray, ends: np.ndarray, left: set[Any]) -> int | None:
+    """The first row that goes on with an episode that was ``left`` for another one without an end; adds to those."""
+    for at in np.flatnonzero(changes):
+        if not ends[at]:
+            left.add(labels[at].as_py())
+        if labels[at + 1].as_py() in left:
+            return int(at) + 1
+    return None
+
+
+def refuse(message: str) -> None:
+    raise UserError(message)
 
 
 def refuse_other_widths(before: Steps, steps: Steps, path: Path, row: int) -> None:
