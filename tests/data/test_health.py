@@ -8,6 +8,8 @@ import pytest
 from edp.cli import main
 from edp.data import health
 from edp.data.arrays import from_arrays
+from edp.data.log import read
+from edp.errors import UserError
 
 
 def make(n=200, length=20, **changes):
@@ -203,3 +205,29 @@ def test_a_column_of_a_table_may_be_empty_throughout(tmp_path, capsys):
     assert main(["data", "check", str(tmp_path / "log.parquet"), "--no-picture"]) == 1
     assert "5 of 5" in capsys.readouterr().out
     assert main(["train", str(tmp_path / "log.parquet"), "--steps", "10"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("column", "level"),
+    [
+        (1e9 + np.random.default_rng(0).standard_normal(200), "error"),
+        (1.7e9 + np.arange(200), "error"),  # seconds
+        (1_700_000_000 + 10 * np.arange(200), "warning"),
+        (1.7e9 + 1e5 * np.arange(200), None),
+        (1.0 + 1e-16 * np.arange(200), None),  # constant
+        ((1 + 1e-7 * (np.arange(200) % 2)).astype(np.float32), None),  # as it was recorded
+    ],
+)
+def test_columns_that_float32_cannot_tell_apart(column, level, tmp_path, monkeypatch):
+    monkeypatch.setattr("edp.data.arrays.PIECE", 30)
+    monkeypatch.setattr("edp.data.log.PIECE", 30)
+    content = make(observations=column[:, None], next_observations=None)
+    seen = health.examine(from_arrays(**content))
+    assert seen.of("observation")[0].std == pytest.approx(column.astype(np.float64).std(), rel=1e-6, abs=1e-15)
+    coarse = [finding for finding in seen.findings if "float32 has only steps of" in finding.what]
+    assert [finding.level for finding in coarse] == ([level] if level else [])
+    if level == "error":
+        with pytest.raises(UserError, match=r"data: observation 0 spans .* subtract a constant"):
+            read(from_arrays(**content, name="data"))
+    else:
+        read(from_arrays(**content))

@@ -59,6 +59,16 @@ def test_observations_are_normalised_and_constant_columns_survive(dataset, how, 
         assert (scaled[:, 2] == 0).all()
 
 
+@pytest.mark.parametrize("how", ["standard", "min-max"])
+def test_a_small_change_on_a_large_number_is_scaled(how):
+    obs = np.stack([1.7e9 + 10.0 * np.arange(1000), 1 + 1e-7 * (np.arange(1000) % 2)], axis=1).astype(np.float32)
+    shift, scale = units.normalisation(obs, how)
+    scaled = units.Units(tuple(shift), tuple(scale), (-1.0,), (1.0,)).observe(obs)
+    assert scaled[:, 0].min() == pytest.approx(-1 if how == "min-max" else -(3**0.5), abs=0.03)
+    assert scaled[:, 0].max() == pytest.approx(1 if how == "min-max" else 3**0.5, abs=0.03)
+    assert np.abs(scaled[:, 1]).max() < 1e-6  # rounding is not blown up
+
+
 def test_moments_in_pieces_are_those_of_the_whole(monkeypatch, rng):
     monkeypatch.setattr(units, "PIECE", 7)
     array = rng.normal([1e6, 0.0], [1.0, 100.0], (100, 2))

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edp.data.log import LARGEST, Log, Steps, checked
+from edp.data.log import COARSE, CONSTANT, FINER, LARGEST, Log, Rounding, Steps, checked
 from edp.errors import UserError
 
 SAMPLE = 200_000  # rows that are kept for distributions and duplicates
 JUMP = 15.0  # times the usual change of a column, and more than its std: in most of them, another episode begins
-CONSTANT = 1e-9
+FINE = 1 / 512  # of a column's range: float32 tells 256 values of it apart
 
 
 class Finding(NamedTuple):
@@ -37,11 +37,11 @@ class Column(NamedTuple):
 
 @dataclass
 class Tally:
-    """Sums over the pieces of a log, with numbers that are no numbers left out."""
+    """Moments over the pieces of a log, with numbers that are no numbers left out."""
 
     count: np.ndarray
-    total: np.ndarray
-    square: np.ndarray
+    mean: np.ndarray
+    square: np.ndarray  # the sum of squares of what is off the mean
     low: np.ndarray
     high: np.ndarray
 
@@ -51,22 +51,22 @@ class Tally:
         return cls(zeros(), zeros(), zeros(), np.full(width, np.inf), np.full(width, -np.inf))
 
     def add(self, part: np.ndarray) -> None:
+        """Chan, Golub and LeVeque (1983), eq. 2.1: a mean that is far from 0 costs no digits of the std."""
         part = part.astype(np.float64, copy=False)
         good = np.abs(part) <= LARGEST
-        known = np.where(good, part, 0.0)
-        self.count += good.sum(axis=0)
-        self.total += known.sum(axis=0)
-        self.square += (known**2).sum(axis=0)
+        count = good.sum(axis=0)
+        mean = np.where(good, part, 0.0).sum(axis=0) / np.maximum(count, 1)
+        square = (np.where(good, part - mean, 0.0) ** 2).sum(axis=0)
+        both = np.maximum(self.count + count, 1)
+        self.square += square + (mean - self.mean) ** 2 * self.count * count / both
+        self.mean = self.mean + (mean - self.mean) * count / both
+        self.count = self.count + count
         self.low = np.minimum(self.low, np.where(good, part, np.inf).min(axis=0))
         self.high = np.maximum(self.high, np.where(good, part, -np.inf).max(axis=0))
 
     @property
-    def mean(self) -> np.ndarray:
-        return self.total / np.maximum(self.count, 1)
-
-    @property
     def std(self) -> np.ndarray:
-        return np.sqrt(np.maximum(self.square / np.maximum(self.count, 1) - self.mean**2, 0))
+        return np.sqrt(self.square / np.maximum(self.count, 1))
 
 
 @dataclass
@@ -92,12 +92,14 @@ def examine(log: Log) -> Health:
     """Read all of a log and say what is in it."""
     rows, last, apart = 0, None, 0
     tallies: dict[str, Tally] = {}
+    rounding = Rounding()
     rewards, terminals, timeouts, kept = [], [], [], []
     every = max(1, log.size // SAMPLE)
     for steps in checked(log, finite=False):
         parts = {"observation": steps.observations, "action": steps.actions, "reward": steps.rewards[:, None]}
         for kind, part in parts.items():
             tallies.setdefault(kind, Tally.of_width(part.shape[1])).add(part)
+        rounding.add(np.where(np.abs(steps.observations) <= LARGEST, steps.observations, np.nan))
         rewards.append(steps.rewards.astype(np.float32))
         terminals.append(steps.terminals)
         timeouts.append(steps.timeouts)
@@ -121,6 +123,7 @@ def examine(log: Log) -> Health:
         *ends_of_episodes(health, apart, sample.next_observations is not None),
         *jumps(health, sample, every),
         *columns_that_say_little(health),
+        *coarse(rounding, log),
         *rewards_that_say_little(health),
         *duplicates(sample, every),
     ]
@@ -290,6 +293,17 @@ def columns_that_say_little(health: Health) -> list[Finding]:
             )
         )
     return found
+
+
+def coarse(rounding: Rounding, log: Log) -> list[Finding]:
+    """Columns with a small change on a large number."""
+    refused = rounding.coarse(log, COARSE)
+    return [
+        Finding("error", what, f"training refuses it: {FINER}")
+        if what in refused
+        else Finding("warning", what, f"the policy sees it in coarse steps: {FINER}")
+        for what in rounding.coarse(log, FINE)
+    ]
 
 
 def outside(health: Health, low: Sequence[float], high: Sequence[float]) -> list[Finding]:
