@@ -444,6 +444,17 @@ def test_messages_tell_the_row(tmp_path, monkeypatch, name, column, message):
         log.read(sources.open_log(str(path)))
 
 
+@pytest.mark.parametrize("form", ARRAYS)
+def test_no_kind_of_nan_makes_numpy_warn(tmp_path, form, recwarn):
+    found = content()
+    found["observations"].view(np.uint32)[3, 1] = 0x7FA00000  # a signalling one
+    ARRAYS[form](tmp_path / f"a{form}", found)
+    with pytest.raises(UserError, match=r"observations hold NaN.* in row 3, column 1"):
+        log.read(sources.open_log(str(tmp_path / f"a{form}")))
+    health.examine(sources.open_log(str(tmp_path / f"a{form}")))
+    assert not [warning for warning in recwarn if "Runtime" in warning.category.__name__]
+
+
 def test_lists_of_different_lengths_are_no_arrays():
     with pytest.raises(UserError, match="mine: "):
         arrays.from_arrays([[1], [1, 2]], [[1], [1]], [0, 0], [0, 0], name="mine")

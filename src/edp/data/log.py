@@ -315,6 +315,11 @@ def check_finite(column: np.ndarray, key: str, name: str, row: int) -> None:
     if key in FLAGS and column.dtype != bool and not ((column == 0) | (column == 1)).all():
         bad = int(np.argmin((column == 0) | (column == 1)))
         raise UserError(f"{name}: {key} must be 0 or 1, and row {row + bad} has {column[bad]}")
+    with np.errstate(invalid="ignore"):  # some NaN make NumPy warn of them
+        refuse_not_finite(column, key, name, row)
+
+
+def refuse_not_finite(column: np.ndarray, key: str, name: str, row: int) -> None:
     if float(column.min()) >= -LARGEST and float(column.max()) <= LARGEST:  # neither where there is a NaN
         return
     good = np.abs(column.astype(np.float64)) <= LARGEST
