@@ -159,6 +159,27 @@ def test_ranges_that_training_would_refuse(tmp_path, monkeypatch, capsys):
     assert not any("'action_0' spans" in what for what in told)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "level", "what", "effect"),
+    [
+        ((0.0,), (0.1, 2.0), None, "spans", ""),  # 0.1 of float32 is a little more
+        ((0.0, 1.0, 2.0), (), "error", "action_low has 3 numbers, and there are 2 action(s)", "training refuses it"),
+        ((), (5.0, 5.0, 5.0), "error", "action_high has 3 numbers, and there are 2 action(s)", "training refuses it"),
+        ((3.0,), (3.0,), "error", "action '0' spans 0 to 0.1, and its range is 3 to 3", "training refuses it"),
+        ((0.0,), (0.05, 2.0), "error", "action '0' spans 0 to 0.1, and its range is 0 to 0.05", "training refuses it"),
+        ((0.0,), (2.0,), "note", "actions are not in [-1, 1]", "the range is the one given"),
+        ((0.0,), (), "note", "actions are not in [-1, 1]", "the range is the data's where --action-low and"),
+        ((), (), "note", "actions are not in [-1, 1]", "the range is the data's where --action-low and"),
+    ],
+)
+def test_ranges_are_compared_as_training_does(low, high, level, what, effect):
+    actions = np.outer(np.linspace(0, 1, 200), [0.1, 2.0]).astype(np.float32)
+    findings = health.examine(from_arrays(**make(actions=actions)), low, high).findings
+    found = [finding for finding in findings if what in finding.what]
+    assert [finding.level for finding in found] == ([level] if level else [])
+    assert all(effect in finding.effect for finding in found)
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_gaps_in_a_table_are_counted_by_column_though_training_refuses_them(form, tmp_path, capsys):
     path = tmp_path / f"log.{form}"

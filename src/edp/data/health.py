@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edp.data.log import COARSE, CONSTANT, FINER, LARGEST, Log, Rounding, Steps, checked
+from edp.data.units import Units
 from edp.errors import UserError
 
 SAMPLE = 200_000  # rows that are kept for distributions and duplicates
@@ -88,8 +89,8 @@ class Health:
 
 
 @np.errstate(all="ignore")  # numbers that are none are counted here
-def examine(log: Log) -> Health:
-    """Read all of a log and say what is in it."""
+def examine(log: Log, low: Sequence[float] = (), high: Sequence[float] = ()) -> Health:
+    """Read all of a log and say what is in it; its actions have the ranges that are given, if any."""
     rows, last, apart = 0, None, 0
     tallies: dict[str, Tally] = {}
     rounding = Rounding()
@@ -124,6 +125,7 @@ def examine(log: Log) -> Health:
         *jumps(health, sample, every),
         *columns_that_say_little(health),
         *coarse(rounding, log),
+        *ranges(health, low or log.low, high or log.high),
         *rewards_that_say_little(health),
         *duplicates(sample, every),
     ]
@@ -282,16 +284,6 @@ def columns_that_say_little(health: Health) -> list[Finding]:
                     "a sensor's error value? It would dominate the scaling: leave such rows out",
                 )
             )
-    outside = [column for column in health.of("action") if max(abs(column.low), abs(column.high)) > 1.001]
-    if outside:
-        low, high = min(column.low for column in outside), max(column.high for column in outside)
-        found.append(
-            Finding(
-                "note",
-                f"actions are not in [-1, 1] (they span {low:.4g} to {high:.4g})",
-                "each is scaled to it and back; the range is the data's unless --action-low and --action-high say more",
-            )
-        )
     return found
 
 
@@ -306,20 +298,37 @@ def coarse(rounding: Rounding, log: Log) -> list[Finding]:
     ]
 
 
-def outside(health: Health, low: Sequence[float], high: Sequence[float]) -> list[Finding]:
-    """Actions that are not in the range that is given for them."""
-    columns = health.of("action")
-    sides = [list(side) * (len(columns) if len(side) == 1 else 1) for side in (low, high)]
-    sides = [side or [edge] * len(columns) for side, edge in zip(sides, (-np.inf, np.inf), strict=True)]
-    return [
-        Finding(
-            "error",
-            f"action {column.name!r} spans {column.low:.6g} to {column.high:.6g}, and its range is {a:g} to {b:g}",
-            "training refuses it: widen the range (action_low, action_high), or leave such rows out",
-        )
-        for column, a, b in zip(columns, *sides, strict=False)
-        if column.low < a or column.high > b
-    ]
+def ranges(health: Health, low: Sequence[float], high: Sequence[float]) -> list[Finding]:
+    """How actions are scaled from their ranges, which are the data's where none are given, and what is not in those."""
+    columns, found = health.of("action"), []
+    for side, given in (("low", low), ("high", high)):
+        if len(given) not in (0, 1, len(columns)):
+            what = f"action_{side} has {len(given)} numbers, and there are {len(columns)} action(s)"
+            return [Finding("error", what, "training refuses it: give one number for each, or one for all")]
+    for column, a, b in zip(columns, *sides(columns, low, high), strict=True):
+        what = f"action {column.name!r} spans {column.low:.6g} to {column.high:.6g}, and its range is {a:g} to {b:g}"
+        if (low or high) and (not a < b or beyond(column, a, b)):
+            effect = "training refuses it: widen the range (action_low, action_high), or leave such rows out"
+            found.append(Finding("error", what, effect))
+    wide = [column for column in columns if max(abs(column.low), abs(column.high)) > 1.001]
+    if wide:
+        ends = min(column.low for column in wide), max(column.high for column in wide)
+        source = "the one given" if low and high else "the data's where --action-low and --action-high do not say it"
+        what = f"actions are not in [-1, 1] (they span {ends[0]:.4g} to {ends[1]:.4g})"
+        found.append(Finding("note", what, f"each is scaled to it and back; the range is {source}"))
+    return found
+
+
+def sides(columns: list[Column], low: Sequence[float], high: Sequence[float]) -> tuple[Sequence[float], ...]:
+    """The ends of the range of each action."""
+    each = lambda given, data: list(given) * (len(columns) if len(given) == 1 else 1) or data  # noqa: E731
+    return each(low, [column.low for column in columns]), each(high, [column.high for column in columns])
+
+
+def beyond(column: Column, low: float, high: float) -> bool:
+    """Whether training would refuse a column's lowest or highest number."""
+    units = Units((0.0,), (1.0,), (low,), (high,))
+    return bool(units.outside(units.action_in(np.array([column.low, column.high]))).any())
 
 
 def rewards_that_say_little(health: Health) -> list[Finding]:
