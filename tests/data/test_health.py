@@ -193,11 +193,20 @@ def test_gaps_in_a_table_are_counted_by_column_though_training_refuses_them(form
     assert main(["data", "check", str(path), "--json", "--no-picture"]) == 1
     columns = {column["name"]: column for column in json.loads(capsys.readouterr().out)["columns"]}
     assert [column["not_finite"] for column in columns.values()] == [3, 1, 1, 1]
+    assert [column["first_not_finite"] for column in columns.values()] == [1, 2, 2, 1]
     assert (columns["reward"]["low"], columns["reward"]["high"]) == (0, 2)
     assert main(["data", "check", str(path), "--out", str(tmp_path / "x.png")]) == 1
     assert "3 of 5" in capsys.readouterr().out
     assert main(["train", str(path), "--steps", "10"]) == 2
     assert "is empty in row 1" in capsys.readouterr().err
+
+
+def test_the_first_row_without_a_number_is_told(monkeypatch):
+    monkeypatch.setattr("edp.data.arrays.PIECE", 20)
+    monkeypatch.setattr("edp.data.log.PIECE", 20)
+    content = make()
+    content["observations"][[47, 150], 1] = np.nan
+    assert any("most in '1', there first in row 47" in what for _, what in found(**content))
 
 
 def test_a_flag_that_is_empty_is_refused_by_the_check_too(tmp_path, capsys):

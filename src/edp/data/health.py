@@ -34,6 +34,7 @@ class Column(NamedTuple):
     high: float
     std: float
     not_finite: int
+    first_not_finite: int | None = None  # its row, in the order of the log
 
 
 @dataclass
@@ -45,11 +46,13 @@ class Tally:
     square: np.ndarray  # the sum of squares of what is off the mean
     low: np.ndarray
     high: np.ndarray
+    first_bad: np.ndarray  # row that is no number, or -1
+    rows: int = 0
 
     @classmethod
     def of_width(cls, width: int) -> "Tally":
         zeros = lambda: np.zeros(width)  # noqa: E731
-        return cls(zeros(), zeros(), zeros(), np.full(width, np.inf), np.full(width, -np.inf))
+        return cls(zeros(), zeros(), zeros(), np.full(width, np.inf), np.full(width, -np.inf), np.full(width, -1))
 
     def add(self, part: np.ndarray) -> None:
         """Chan, Golub and LeVeque (1983), eq. 2.1: a mean that is far from 0 costs no digits of the std."""
@@ -64,6 +67,9 @@ class Tally:
         self.count = self.count + count
         self.low = np.minimum(self.low, np.where(good, part, np.inf).min(axis=0))
         self.high = np.maximum(self.high, np.where(good, part, -np.inf).max(axis=0))
+        new = (self.first_bad < 0) & (count < len(part))
+        self.first_bad = np.where(new, self.rows + good.argmin(axis=0), self.first_bad)
+        self.rows += len(part)
 
     @property
     def std(self) -> np.ndarray:
@@ -148,10 +154,10 @@ def named(kind: str, tally: Tally, log: Log, rows: int) -> list[Column]:
     names = {"observation": log.observation_names, "action": log.action_names, "reward": ("reward",)}[kind]
     names = names if len(names) == len(tally.low) else tuple(map(str, range(len(tally.low))))
     numbers = (np.where(tally.count, each, np.nan) for each in (tally.low, tally.mean, tally.high, tally.std))
-    columns = names, *numbers, rows - tally.count
+    columns = names, *numbers, rows - tally.count, tally.first_bad
     return [
-        Column(kind, name, float(low), float(mean), float(high), float(std), int(bad))
-        for name, low, mean, high, std, bad in zip(*columns, strict=True)
+        Column(kind, name, float(low), float(mean), float(high), float(std), int(bad), int(first) if bad else None)
+        for name, low, mean, high, std, bad, first in zip(*columns, strict=True)
     ]
 
 
@@ -176,7 +182,7 @@ def bad_numbers(health: Health) -> list[Finding]:
                 Finding(
                     "error",
                     f"{sum(column.not_finite for column in bad):,} NaN, Inf or too large numbers in {len(bad)} "
-                    f"{kind} column(s), most in {worst.name!r}",
+                    f"{kind} column(s), most in {worst.name!r}, there first in row {worst.first_not_finite}",
                     "training refuses them: fill them in, or leave such rows out",
                 )
             )
