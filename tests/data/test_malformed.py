@@ -501,6 +501,41 @@ def test_what_was_not_written_is_refused(tmp_path, chunks, rows):
         sources.open_log(str(tmp_path / "a.hdf5"))
 
 
+@pytest.mark.parametrize("kind", ["virtual", "gone", "external"])
+@pytest.mark.parametrize("key", ["observations", "timeouts"])
+def test_what_is_kept_in_other_files_is_refused(tmp_path, kind, key):
+    path, other, found = tmp_path / "a.hdf5", tmp_path / "b.hdf5", content()
+    write_hdf5(other, found)
+    write_hdf5(path, {name: array for name, array in found.items() if name != key})
+    array = found[key]
+    with h5py.File(path, "a") as file:
+        if kind == "external":
+            (tmp_path / "raw").write_bytes(array.tobytes())
+            file.create_dataset(key, array.shape, array.dtype, external=[(str(tmp_path / "raw"), 0, array.nbytes)])
+        else:
+            layout = h5py.VirtualLayout(array.shape, array.dtype)
+            layout[:] = h5py.VirtualSource(str(other), key, array.shape, array.dtype)
+            file.create_virtual_dataset(key, layout)
+    if kind == "gone":
+        other.unlink()
+    with pytest.raises(UserError, match=f"a.hdf5: {key} are kept in other files"):
+        sources.open_log(str(path))
+
+
+def test_virtual_data_of_minari_is_refused(minari_sets_here):
+    files = minari_sets_here["mine/hdf5-v0"]
+    path = next(path for path in files if path.suffix == ".hdf5")
+    try:
+        with h5py.File(path, "a") as file:
+            layout = h5py.VirtualLayout(file["episode_0/rewards"].shape, "f8")
+            del file["episode_0/rewards"]
+            file.create_virtual_dataset("episode_0/rewards", layout)
+        with pytest.raises(UserError, match="episode_0/rewards is kept in other files"):
+            log.read(sources.open_log("minari:mine/hdf5-v0"))
+    finally:
+        put(files)
+
+
 def test_absurd_sizes_are_refused(tmp_path):
     path = tmp_path / "a.npz"
     for rows in (10**15, 10**18, 10**30, -1):

@@ -23,7 +23,7 @@ from minari.dataset.minari_dataset import parse_dataset_id
 from minari.dataset.minari_storage import MinariStorage
 from minari.storage.datasets_root_dir import get_dataset_path
 
-from edp.data.d4rl import is_written
+from edp.data.d4rl import is_elsewhere, is_written
 from edp.data.log import LARGEST, Log, Steps, plain, with_next
 from edp.envs.make import is_registered
 from edp.errors import UserError, first_line
@@ -119,6 +119,8 @@ def pieces(storage: MinariStorage, title: str) -> Iterator[Steps]:
 def refuse_unwritten(path: Path) -> None:
     def check(name: bytes) -> None:
         entry = h5o.open(file.id, name)
+        if isinstance(entry, h5d.DatasetID) and is_elsewhere(entry):
+            raise ValueError(f"{name.decode(errors='replace')} is kept in other files")
         if isinstance(entry, h5d.DatasetID) and entry.shape and not is_written(entry):
             raise ValueError(f"not all of {name.decode(errors='replace')} was written")
 
