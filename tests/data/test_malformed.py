@@ -431,6 +431,8 @@ class Harmful:
         ("observation_0", [[[1.0], [2.0]]] * 7 + [[[1.0], [None]]] * 5, "'observation_0' is empty in row 7"),
         ("observation_0", [[[1.0], [2.0]]] * 7 + [[[1.0], [1.0, 2.0]]] * 5, "'observation_0' has 2 numbers in row 7"),
         ("observation_0", [[1.0]] * 6 + [[1.0, 2.0]] * 6, "observations have 2 numbers from row 6 on, and 1 before it"),
+        ("observation_0", [[]] * 12, "'observation_0' holds lists without numbers, from row 0 on"),
+        ("observation_0", [[[], []]] * 12, "'observation_0' holds lists without numbers, from row 0 on"),
         ("episode", [0.0] * 7 + [np.nan] * 5, "'episode' has no number in row 7, but nan"),
     ],
 )

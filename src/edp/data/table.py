@@ -357,6 +357,8 @@ def numbers(column: Any, name: str, path: Path, row: int, finite: bool = True, e
             raise UserError(
                 f"{path}: column {name!r} has {lengths[at]} numbers in row {row + at // each}, and {lengths[0]} before"
             )
+        if not lengths[0]:
+            raise UserError(f"{path}: column {name!r} holds lists without numbers, from row {row} on: leave it out")
         return numbers(inner, name, path, row, finite, each * int(lengths[0])).reshape(len(column), -1)
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         if not (pa.types.is_decimal(kind) or (pa.types.is_null(kind) and not finite)):
