@@ -752,14 +752,14 @@ def put(files):
 
 
 @contextmanager
-def metadata(found, changes, missing=()):
+def metadata(found, changes, missing=(), form="hdf5"):
     """The name of a data set whose metadata are other ones for a while."""
-    files = found["mine/hdf5-v0"]
-    path = next(path for path in files if path.name == "metadata.json")
+    files = found[f"mine/{form}-v0"]
+    path = next(path for path in files if path.parent.name == "data" and path.name == "metadata.json")
     start = {key: value for key, value in json.loads(files[path]).items() if key not in missing}
     try:
         path.write_text(json.dumps(start | changes))
-        yield "minari:mine/hdf5-v0"
+        yield f"minari:mine/{form}-v0"
     finally:
         put(files)
 
@@ -837,6 +837,21 @@ ANYTHING = st.one_of(
 def test_metadata_of_anything_are_refused_or_harmless(minari_sets_here, what):
     with metadata(minari_sets_here, what) as name:
         reads_or_refuses(name)
+
+
+@pytest.mark.parametrize("form", ["hdf5", "arrow", "parquet"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"total_episodes": 1}, "2 episodes are there, and its metadata say 1"),
+        ({"total_episodes": 1, "total_steps": 4}, "2 episodes are there, and its metadata say 1"),
+        ({"total_episodes": 3}, "2 episodes are there, and its metadata say 3"),
+        ({"total_steps": 7}, "8 steps are there, and its metadata say 7"),
+    ],
+)
+def test_metadata_that_count_otherwise_are_refused(minari_sets_here, form, change, message):
+    with metadata(minari_sets_here, change, form=form) as name, pytest.raises(UserError, match=message):
+        log.read(sources.open_log(name))
 
 
 @pytest.mark.parametrize("key", ["observation_space", "action_space"])
