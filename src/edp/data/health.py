@@ -123,7 +123,7 @@ def examine(log: Log, low: Sequence[float] = (), high: Sequence[float] = ()) -> 
     count_episodes(health, np.concatenate(terminals), np.concatenate(timeouts))
     health.findings = [
         *(
-            Finding("error", what, "training refuses it: most steps would be taken for episodes")
+            Finding("error", what, "training refuses it: parts of episodes would be taken for whole ones")
             for what in log.refused
         ),
         *bad_numbers(health),
