@@ -67,7 +67,7 @@ def build(choice: Choice, task: tasks.Task, log: Log) -> Built:
     usual_low, usual_high = usual_range(task, log)
     found = units.of(dataset, spec.data.normalise, low or usual_low, high or usual_high, log.name)
     origins = {name: setting.origin for name, setting in choice.resolve(task).origins.items()}
-    return Built(replace(spec, units=found), found.apply(dataset, log.name), origins)
+    return Built(replace(spec, units=found), found.apply(dataset, log), origins)
 
 
 def extremes(returns: Any) -> tuple[float, float] | None:

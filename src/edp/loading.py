@@ -95,7 +95,7 @@ def read_data(folder: Run, spec: Spec, place: str) -> Dataset:
     dataset = read(log, spec.task.episode_return, on_disk=spec.data.block > 0)
     if dataset.obs.shape[1:] + dataset.action.shape[1:] != spec.scale.dims:
         raise UserError(f"{place}: not the data that {folder.folder} was trained on")
-    dataset = spec.scale.apply(dataset, place)
+    dataset = spec.scale.apply(dataset, log)
     if folder.config.get("data_sha256") not in (None, fingerprint(dataset)):
         raise UserError(f"{place}: not the data that {folder.folder} was trained on")
     return dataset

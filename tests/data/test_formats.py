@@ -2,12 +2,14 @@
 
 import itertools
 import os
+import re
 from pathlib import Path
 
 import gymnasium
 import minari
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from gymnasium import spaces
@@ -15,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from minari.data_collector.episode_buffer import EpisodeBuffer
 
-from edp.data import arrays, d4rl, log, minari_sets, sources, table
+from edp.data import arrays, d4rl, health, log, minari_sets, sources, table
 from edp.data.log import Log, Steps
 from edp.errors import UserError
 
@@ -483,3 +485,44 @@ def test_names_that_fall_together_are_numbered(tmp_path):
     original = sources.open_log(str(tmp_path / "a.csv"), {"observation_columns": ("x", "observation_x")})
     sources.write(str(tmp_path / "b.csv"), original)
     assert sources.open_log(str(tmp_path / "b.csv")).observation_names == ("observation_0", "observation_1")
+
+
+@pytest.mark.parametrize("form", [".csv", ".parquet"])
+@pytest.mark.parametrize("name", ["reward", "terminal", "timeout", "episode", "observation_2"])
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_files_of_a_folder_have_the_same_columns(form, name, order, tmp_path):
+    rows = {key: np.arange(4.0) for key in ("observation_0", "observation_1", "action_0", "unused")}
+    for file, found in zip(order, (rows, rows | {name: np.zeros(4, int)}), strict=True):
+        columns = pa.table(found | ({"other": np.arange(4)} if file == "b" else {}))
+        (pq.write_table if form == ".parquet" else pa_csv.write_csv)(columns, tmp_path / (file + form))
+    with pytest.raises(UserError, match=f"{order[0]}{form}: no column '{name}', which {order[1]}{form} has"):
+        sources.open_log(str(tmp_path))
+
+
+@pytest.mark.parametrize("form", [".csv", ".parquet"])
+@pytest.mark.parametrize("size", [3, 65_536])
+def test_episodes_that_come_back_are_refused(form, size, tmp_path, monkeypatch):
+    monkeypatch.setattr("edp.data.table.PIECE", size)
+    monkeypatch.setattr("edp.data.table.BLOCK", 30 * size)
+
+    def write(name, labels, **more):
+        rows = {key: np.arange(len(labels)) % 7 / 7 for key in ("observation_0", "action_0", "reward")}
+        path = tmp_path / name / f"a{form}"
+        path.parent.mkdir(exist_ok=True)
+        found = pa.table(rows | more | {"episode": labels})
+        (pq.write_table if form == ".parquet" else pa_csv.write_csv)(found, path)
+        return path
+
+    mixed = write("mixed", np.arange(40) % 8)
+    message = f"{mixed}: episode 0 goes on in row 8 after others began: sort the rows by episode"
+    with pytest.raises(UserError, match=re.escape(message)):
+        log.read(sources.open_log(str(mixed)))
+    found = health.examine(sources.open_log(str(mixed))).findings
+    assert [finding.level for finding in found if message in finding.what] == ["error"]
+
+    turns = np.arange(40) // 5 % 2  # each of them marks its ends
+    ended = write("ended", turns, terminal=np.arange(40) % 5 == 4)
+    assert len(log.read(sources.open_log(str(ended))).returns) == 8
+    ended.rename(ended.with_name(f"b{form}"))
+    write("ended", turns, terminal=np.arange(40) % 5 == 4)
+    assert len(log.read(sources.open_log(str(ended.parent))).returns) == 16  # labels are those of one file

@@ -8,6 +8,8 @@ import pytest
 from edp.cli import main
 from edp.data import health
 from edp.data.arrays import from_arrays
+from edp.data.log import read
+from edp.errors import UserError
 
 
 def make(n=200, length=20, **changes):
@@ -157,6 +159,27 @@ def test_ranges_that_training_would_refuse(tmp_path, monkeypatch, capsys):
     assert not any("'action_0' spans" in what for what in told)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "level", "what", "effect"),
+    [
+        ((0.0,), (0.1, 2.0), None, "spans", ""),  # 0.1 of float32 is a little more
+        ((0.0, 1.0, 2.0), (), "error", "action_low has 3 numbers, and there are 2 action(s)", "training refuses it"),
+        ((), (5.0, 5.0, 5.0), "error", "action_high has 3 numbers, and there are 2 action(s)", "training refuses it"),
+        ((3.0,), (3.0,), "error", "action '0' spans 0 to 0.1, and its range is 3 to 3", "training refuses it"),
+        ((0.0,), (0.05, 2.0), "error", "action '0' spans 0 to 0.1, and its range is 0 to 0.05", "training refuses it"),
+        ((0.0,), (2.0,), "note", "actions are not in [-1, 1]", "the range is the one given"),
+        ((0.0,), (), "note", "actions are not in [-1, 1]", "the range is the data's where --action-low and"),
+        ((), (), "note", "actions are not in [-1, 1]", "the range is the data's where --action-low and"),
+    ],
+)
+def test_ranges_are_compared_as_training_does(low, high, level, what, effect):
+    actions = np.outer(np.linspace(0, 1, 200), [0.1, 2.0]).astype(np.float32)
+    findings = health.examine(from_arrays(**make(actions=actions)), low, high).findings
+    found = [finding for finding in findings if what in finding.what]
+    assert [finding.level for finding in found] == ([level] if level else [])
+    assert all(effect in finding.effect for finding in found)
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_gaps_in_a_table_are_counted_by_column_though_training_refuses_them(form, tmp_path, capsys):
     path = tmp_path / f"log.{form}"
@@ -170,11 +193,20 @@ def test_gaps_in_a_table_are_counted_by_column_though_training_refuses_them(form
     assert main(["data", "check", str(path), "--json", "--no-picture"]) == 1
     columns = {column["name"]: column for column in json.loads(capsys.readouterr().out)["columns"]}
     assert [column["not_finite"] for column in columns.values()] == [3, 1, 1, 1]
+    assert [column["first_not_finite"] for column in columns.values()] == [1, 2, 2, 1]
     assert (columns["reward"]["low"], columns["reward"]["high"]) == (0, 2)
     assert main(["data", "check", str(path), "--out", str(tmp_path / "x.png")]) == 1
     assert "3 of 5" in capsys.readouterr().out
     assert main(["train", str(path), "--steps", "10"]) == 2
     assert "is empty in row 1" in capsys.readouterr().err
+
+
+def test_the_first_row_without_a_number_is_told(monkeypatch):
+    monkeypatch.setattr("edp.data.arrays.PIECE", 20)
+    monkeypatch.setattr("edp.data.log.PIECE", 20)
+    content = make()
+    content["observations"][[47, 150], 1] = np.nan
+    assert any("most in '1', there first in row 47" in what for _, what in found(**content))
 
 
 def test_a_flag_that_is_empty_is_refused_by_the_check_too(tmp_path, capsys):
@@ -203,3 +235,29 @@ def test_a_column_of_a_table_may_be_empty_throughout(tmp_path, capsys):
     assert main(["data", "check", str(tmp_path / "log.parquet"), "--no-picture"]) == 1
     assert "5 of 5" in capsys.readouterr().out
     assert main(["train", str(tmp_path / "log.parquet"), "--steps", "10"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("column", "level"),
+    [
+        (1e9 + np.random.default_rng(0).standard_normal(200), "error"),
+        (1.7e9 + np.arange(200), "error"),  # seconds
+        (1_700_000_000 + 10 * np.arange(200), "warning"),
+        (1.7e9 + 1e5 * np.arange(200), None),
+        (1.0 + 1e-16 * np.arange(200), None),  # constant
+        ((1 + 1e-7 * (np.arange(200) % 2)).astype(np.float32), None),  # as it was recorded
+    ],
+)
+def test_columns_that_float32_cannot_tell_apart(column, level, tmp_path, monkeypatch):
+    monkeypatch.setattr("edp.data.arrays.PIECE", 30)
+    monkeypatch.setattr("edp.data.log.PIECE", 30)
+    content = make(observations=column[:, None], next_observations=None)
+    seen = health.examine(from_arrays(**content))
+    assert seen.of("observation")[0].std == pytest.approx(column.astype(np.float64).std(), rel=1e-6, abs=1e-15)
+    coarse = [finding for finding in seen.findings if "float32 has only steps of" in finding.what]
+    assert [finding.level for finding in coarse] == ([level] if level else [])
+    if level == "error":
+        with pytest.raises(UserError, match=r"data: observation 0 spans .* subtract a constant"):
+            read(from_arrays(**content, name="data"))
+    else:
+        read(from_arrays(**content))

@@ -240,9 +240,10 @@ def test_damaged_bytes_are_refused_or_give_numbers(form, packed, tmp_path, damag
     ("column", "cell", "message"),
     [
         (0, "", "column 'observation_0' is empty in row 2 (line 4)"),
-        (2, "x", "cannot be read"),
+        (2, "x", "a.csv: 'x' in column 'action_0', line 4, is not a number"),
+        (2, '"20,5"', "'20,5' in column 'action_0', line 4, is not a number: a decimal comma? Write 20.5"),
         (3, "1e400", "column 'reward' has no number in row 2, but inf"),
-        (4, "2", "cannot be read"),
+        (4, "2", "'2' in column 'terminal', line 4, is neither 0 nor 1"),
         (5, "", "column 'episode' is empty in row 2 (line 4)"),
     ],
 )
@@ -253,6 +254,38 @@ def test_a_bad_cell_is_refused(tmp_path, column, cell, message):
     rows[3][column] = cell
     path.write_text("".join(",".join(row) + "\n" for row in rows))
     with pytest.raises(UserError, match=re.escape(message)):
+        log.read(sources.open_log(str(path)))
+
+
+@pytest.mark.parametrize("block", [200, 2**20])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_quote_takes_no_rows_with_it(tmp_path, monkeypatch, block, end):
+    monkeypatch.setattr("edp.data.table.BLOCK", block)
+    path = tmp_path / "a.csv"
+    write_csv(path, content())
+    lines = path.read_text().splitlines()
+
+    def write(texts):
+        cells = ["text", *(texts.get(row, '"a ""text"", quoted"') for row in range(2, len(lines) + 1))]
+        path.write_bytes(end.join(f"{line},{cell}" for line, cell in zip(lines, cells, strict=True)).encode())
+
+    write({4: '5" pipe', 5: "", 6: '"x"y'})
+    assert len(log.whole(sources.open_log(str(path))).rewards) == len(lines) - 1
+    for texts in ({5: '"begin', 8: 'end"'}, {5: f'"begin{end}end"'}, {5: '"begin'}):
+        write(texts)
+        with pytest.raises(UserError, match=r"a\.csv: line 5 ends within quotes: a stray quote, or a text") as error:
+            log.read(sources.open_log(str(path)))
+        assert_one_line(error.value, "a.csv")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+@pytest.mark.parametrize("place", ["header", "episode"])
+def test_other_encodings_are_told(tmp_path, encoding, place):
+    path = tmp_path / "a.csv"
+    label, name = ("Süd", "wind") if place == "episode" else ("south", "höhe")
+    lines = [f"observation_0,action_0,reward,episode,{name}", *[f"{i}.5,0.1,1,{label},3" for i in range(9)]]
+    path.write_bytes("\n".join(lines).encode(encoding))
+    with pytest.raises(UserError, match="save it as UTF-8"):
         log.read(sources.open_log(str(path)))
 
 
@@ -398,6 +431,8 @@ class Harmful:
         ("observation_0", [[[1.0], [2.0]]] * 7 + [[[1.0], [None]]] * 5, "'observation_0' is empty in row 7"),
         ("observation_0", [[[1.0], [2.0]]] * 7 + [[[1.0], [1.0, 2.0]]] * 5, "'observation_0' has 2 numbers in row 7"),
         ("observation_0", [[1.0]] * 6 + [[1.0, 2.0]] * 6, "observations have 2 numbers from row 6 on, and 1 before it"),
+        ("observation_0", [[]] * 12, "'observation_0' holds lists without numbers, from row 0 on"),
+        ("observation_0", [[[], []]] * 12, "'observation_0' holds lists without numbers, from row 0 on"),
         ("episode", [0.0] * 7 + [np.nan] * 5, "'episode' has no number in row 7, but nan"),
     ],
 )
@@ -409,6 +444,17 @@ def test_messages_tell_the_row(tmp_path, monkeypatch, name, column, message):
     pq.write_table(start.set_column(start.column_names.index(name), name, pa.array(column)), path)
     with pytest.raises(UserError, match=re.escape(message)):
         log.read(sources.open_log(str(path)))
+
+
+@pytest.mark.parametrize("form", ARRAYS)
+def test_no_kind_of_nan_makes_numpy_warn(tmp_path, form, recwarn):
+    found = content()
+    found["observations"].view(np.uint32)[3, 1] = 0x7FA00000  # a signalling one
+    ARRAYS[form](tmp_path / f"a{form}", found)
+    with pytest.raises(UserError, match=r"observations hold NaN.* in row 3, column 1"):
+        log.read(sources.open_log(str(tmp_path / f"a{form}")))
+    health.examine(sources.open_log(str(tmp_path / f"a{form}")))
+    assert not [warning for warning in recwarn if "Runtime" in warning.category.__name__]
 
 
 def test_lists_of_different_lengths_are_no_arrays():
@@ -457,6 +503,41 @@ def test_what_was_not_written_is_refused(tmp_path, chunks, rows):
         sources.open_log(str(tmp_path / "a.hdf5"))
 
 
+@pytest.mark.parametrize("kind", ["virtual", "gone", "external"])
+@pytest.mark.parametrize("key", ["observations", "timeouts"])
+def test_what_is_kept_in_other_files_is_refused(tmp_path, kind, key):
+    path, other, found = tmp_path / "a.hdf5", tmp_path / "b.hdf5", content()
+    write_hdf5(other, found)
+    write_hdf5(path, {name: array for name, array in found.items() if name != key})
+    array = found[key]
+    with h5py.File(path, "a") as file:
+        if kind == "external":
+            (tmp_path / "raw").write_bytes(array.tobytes())
+            file.create_dataset(key, array.shape, array.dtype, external=[(str(tmp_path / "raw"), 0, array.nbytes)])
+        else:
+            layout = h5py.VirtualLayout(array.shape, array.dtype)
+            layout[:] = h5py.VirtualSource(str(other), key, array.shape, array.dtype)
+            file.create_virtual_dataset(key, layout)
+    if kind == "gone":
+        other.unlink()
+    with pytest.raises(UserError, match=f"a.hdf5: {key} are kept in other files"):
+        sources.open_log(str(path))
+
+
+def test_virtual_data_of_minari_is_refused(minari_sets_here):
+    files = minari_sets_here["mine/hdf5-v0"]
+    path = next(path for path in files if path.suffix == ".hdf5")
+    try:
+        with h5py.File(path, "a") as file:
+            layout = h5py.VirtualLayout(file["episode_0/rewards"].shape, "f8")
+            del file["episode_0/rewards"]
+            file.create_virtual_dataset("episode_0/rewards", layout)
+        with pytest.raises(UserError, match="episode_0/rewards is kept in other files"):
+            log.read(sources.open_log("minari:mine/hdf5-v0"))
+    finally:
+        put(files)
+
+
 def test_absurd_sizes_are_refused(tmp_path):
     path = tmp_path / "a.npz"
     for rows in (10**15, 10**18, 10**30, -1):
@@ -483,6 +564,33 @@ def test_members_that_are_no_arrays_are_refused(tmp_path):
     for name, member in (("rewards.npy", b"hello"), ("notes.txt", b"hello"), ("rewards.npy", b"")):
         members(tmp_path / "a.npz", found | {name: member})
         assert reads_or_refuses(tmp_path / "a.npz") is None
+
+
+@pytest.mark.parametrize("form", [".csv", ".parquet"])
+@pytest.mark.parametrize("tables", [True, False])
+@pytest.mark.parametrize(
+    ("other", "entry"),
+    [
+        ("sub/b.parquet", "sub"),
+        ("day=1/hour=2/part-0.csv", "day=1"),
+        ("sub/b.csv.gz", "sub"),
+        ("c.csv.gz", "c.csv.gz"),
+        ("d.npz", "d.npz"),
+        ("e.HDF5", "e.HDF5"),
+    ],
+)
+def test_data_beside_the_tables_of_a_folder_is_not_passed_over(tmp_path, form, tables, other, entry):
+    if tables:
+        WRITERS[form](tmp_path / f"a{form}", content())
+    for harmless in (".hidden.csv", "notes.md", "columns.toml", "_SUCCESS", "empty/readme.txt"):
+        (tmp_path / harmless).parent.mkdir(exist_ok=True)
+        (tmp_path / harmless).touch()
+    assert (reads_or_refuses(tmp_path) is not None) == tables
+    (tmp_path / other).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / other).touch()
+    with pytest.raises(UserError, match=f"{re.escape(entry)} in this folder would not be read") as error:
+        sources.open_log(str(tmp_path))
+    assert_one_line(error.value, str(tmp_path))
 
 
 @pytest.mark.parametrize("form", WRITERS)
@@ -644,14 +752,14 @@ def put(files):
 
 
 @contextmanager
-def metadata(found, changes, missing=()):
+def metadata(found, changes, missing=(), form="hdf5"):
     """The name of a data set whose metadata are other ones for a while."""
-    files = found["mine/hdf5-v0"]
-    path = next(path for path in files if path.name == "metadata.json")
+    files = found[f"mine/{form}-v0"]
+    path = next(path for path in files if path.parent.name == "data" and path.name == "metadata.json")
     start = {key: value for key, value in json.loads(files[path]).items() if key not in missing}
     try:
         path.write_text(json.dumps(start | changes))
-        yield "minari:mine/hdf5-v0"
+        yield f"minari:mine/{form}-v0"
     finally:
         put(files)
 
@@ -729,6 +837,21 @@ ANYTHING = st.one_of(
 def test_metadata_of_anything_are_refused_or_harmless(minari_sets_here, what):
     with metadata(minari_sets_here, what) as name:
         reads_or_refuses(name)
+
+
+@pytest.mark.parametrize("form", ["hdf5", "arrow", "parquet"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"total_episodes": 1}, "2 episodes are there, and its metadata say 1"),
+        ({"total_episodes": 1, "total_steps": 4}, "2 episodes are there, and its metadata say 1"),
+        ({"total_episodes": 3}, "2 episodes are there, and its metadata say 3"),
+        ({"total_steps": 7}, "8 steps are there, and its metadata say 7"),
+    ],
+)
+def test_metadata_that_count_otherwise_are_refused(minari_sets_here, form, change, message):
+    with metadata(minari_sets_here, change, form=form) as name, pytest.raises(UserError, match=message):
+        log.read(sources.open_log(name))
 
 
 @pytest.mark.parametrize("key", ["observation_space", "action_space"])

@@ -12,19 +12,24 @@ LOW, HIGH = (18.0, 0.0), (75.0, 100.0)
 
 
 @pytest.fixture
-def dataset(rng):
+def recorded(rng):
     n = 50
     obs = rng.normal([20.0, -5.0, 7.0], [3.0, 40.0, 0.0], (n, 3)).astype(np.float32)
     action = rng.uniform(LOW, HIGH, (n, 2)).astype(np.float32)
     action[0], action[1] = LOW, HIGH
     ends = np.arange(n) % 10 == 9
-    return read(from_arrays(obs, action, rng.normal(size=n), np.zeros(n, bool), ends, obs + 1))
+    return from_arrays(obs, action, rng.normal(size=n), np.zeros(n, bool), ends, obs + 1, name="data")
 
 
-def test_actions_become_numbers_in_the_unit_range_and_come_back(dataset):
+@pytest.fixture
+def dataset(recorded):
+    return read(recorded)
+
+
+def test_actions_become_numbers_in_the_unit_range_and_come_back(dataset, recorded):
     raw = dataset.action.copy()
     found = units.of(dataset, "none", (), (), "data")
-    scaled = found.apply(dataset, "data")
+    scaled = found.apply(dataset, recorded)
     assert np.abs(scaled.action).max() == pytest.approx(units.ACTION_LIMIT)
     np.testing.assert_allclose(found.act(scaled.action), raw, atol=0.06)  # the ends are cut off at 0.999
     assert found.low == LOW
@@ -59,6 +64,16 @@ def test_observations_are_normalised_and_constant_columns_survive(dataset, how, 
         assert (scaled[:, 2] == 0).all()
 
 
+@pytest.mark.parametrize("how", ["standard", "min-max"])
+def test_a_small_change_on_a_large_number_is_scaled(how):
+    obs = np.stack([1.7e9 + 10.0 * np.arange(1000), 1 + 1e-7 * (np.arange(1000) % 2)], axis=1).astype(np.float32)
+    shift, scale = units.normalisation(obs, how)
+    scaled = units.Units(tuple(shift), tuple(scale), (-1.0,), (1.0,)).observe(obs)
+    assert scaled[:, 0].min() == pytest.approx(-1 if how == "min-max" else -(3**0.5), abs=0.03)
+    assert scaled[:, 0].max() == pytest.approx(1 if how == "min-max" else 3**0.5, abs=0.03)
+    assert np.abs(scaled[:, 1]).max() < 1e-6  # rounding is not blown up
+
+
 def test_moments_in_pieces_are_those_of_the_whole(monkeypatch, rng):
     monkeypatch.setattr(units, "PIECE", 7)
     array = rng.normal([1e6, 0.0], [1.0, 100.0], (100, 2))
@@ -70,8 +85,8 @@ def test_moments_in_pieces_are_those_of_the_whole(monkeypatch, rng):
 
 def test_plain_units_change_nothing_but_the_outermost_actions(rng):
     obs, action = rng.normal(size=(20, 3)).astype(np.float32), rng.uniform(-1, 1, (20, 2)).astype(np.float32)
-    data = read(from_arrays(obs, action, np.zeros(20), np.zeros(20, bool), next_observations=obs))
-    scaled = units.plain(3, 2).apply(data, "data")
+    log = from_arrays(obs, action, np.zeros(20), np.zeros(20, bool), next_observations=obs)
+    scaled = units.plain(3, 2).apply(read(log), log)
     np.testing.assert_array_equal(scaled.obs, obs)
     np.testing.assert_array_equal(scaled.action, np.clip(action, -0.999, 0.999))
 
@@ -93,9 +108,18 @@ def test_units_are_kept_as_json_without_loss(dataset):
         ((), (18.0,), "the range of action 0 is empty .18 to 18."),
     ],
 )
-def test_ranges_that_do_not_fit(dataset, low, high, message):
+def test_ranges_that_do_not_fit(dataset, recorded, low, high, message):
     with pytest.raises(UserError, match=message):
-        units.of(dataset, "none", low, high, "data").apply(dataset, "data")
+        units.of(dataset, "none", low, high, "data").apply(dataset, recorded)
+
+
+def test_an_action_outside_is_told_by_its_row_in_the_source():
+    n = 40  # of which the last of each episode is dropped, for its next state is unknown
+    action = np.where(np.arange(n) == 33, 2.0, np.linspace(-1, 1, n))[:, None]
+    ends = np.arange(n) % 5 == 4
+    log = from_arrays(np.zeros((n, 1)), action, np.zeros(n), np.zeros(n, bool), ends, action_names=("flow",))
+    with pytest.raises(UserError, match="first in row 33: 2 in column 'flow' is not within -1 to 1 "):
+        units.plain(1, 1).apply(read(log), log)
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,7 @@ def check(argv: list[str]) -> int:
     if page.suffix not in PICTURES:
         raise UserError(f"{page}: pictures are {', '.join(PICTURES)}")
     log = sources.open_log(values.data, meaning)
-    found = health.examine(log)
-    found.findings += health.outside(found, ranges.get("action_low", log.low), ranges.get("action_high", log.high))
+    found = health.examine(log, ranges.get("action_low", ()), ranges.get("action_high", ()))
     if not values.no_picture:
         check_writable(page)
         pictures.draw(found, page)

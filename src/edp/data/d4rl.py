@@ -47,6 +47,8 @@ def open_log(path: Path, episode_limit: int | None = None) -> Log:
         for key, shape in shapes.items():
             if not shape:
                 raise UserError(f"{path}: {key} is one number, not a column")
+            if is_elsewhere(found[key].id):
+                raise UserError(f"{path}: {key} are kept in other files (virtual or external): copy them into this one")
             if not is_written(found[key].id):
                 raise UserError(f"{path}: not all {key} were written (is the file complete?)")
         attributes = dict(file.attrs)
@@ -98,13 +100,19 @@ def columns(file: h5py.File, path: Path) -> dict[str, h5py.Dataset]:
     return found
 
 
+def is_elsewhere(data: h5py.h5d.DatasetID) -> bool:
+    """Whether HDF5 reads it from other files. Those that are gone give zeros, and others may be anything."""
+    layout = data.get_create_plist()
+    return layout.get_layout() == h5py.h5d.VIRTUAL or layout.get_external_count() > 0
+
+
 def is_written(data: h5py.h5d.DatasetID) -> bool:
     """Whether all of it is in the file. HDF5 reads zeros where it is not, however many the file claims."""
     layout = data.get_create_plist()
     if layout.get_layout() == h5py.h5d.CHUNKED:
         chunks = (-(-length // each) for length, each in zip(data.shape, layout.get_chunk(), strict=True))
         return data.get_num_chunks() >= math.prod(chunks)
-    return layout.get_layout() == h5py.h5d.VIRTUAL or 0 in data.shape or data.get_storage_size() > 0
+    return 0 in data.shape or data.get_storage_size() > 0
 
 
 def known_behaviours(attributes: Mapping[str, Any]) -> list[Behaved]:

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edp.data.log import LARGEST, Log, Steps, checked
+from edp.data.log import COARSE, CONSTANT, FINER, LARGEST, Log, Rounding, Steps, checked
+from edp.data.units import Units
 from edp.errors import UserError
 
 SAMPLE = 200_000  # rows that are kept for distributions and duplicates
 JUMP = 15.0  # times the usual change of a column, and more than its std: in most of them, another episode begins
-CONSTANT = 1e-9
+FINE = 1 / 512  # of a column's range: float32 tells 256 values of it apart
 
 
 class Finding(NamedTuple):
@@ -33,40 +34,46 @@ class Column(NamedTuple):
     high: float
     std: float
     not_finite: int
+    first_not_finite: int | None = None  # its row, in the order of the log
 
 
 @dataclass
 class Tally:
-    """Sums over the pieces of a log, with numbers that are no numbers left out."""
+    """Moments over the pieces of a log, with numbers that are no numbers left out."""
 
     count: np.ndarray
-    total: np.ndarray
-    square: np.ndarray
+    mean: np.ndarray
+    square: np.ndarray  # the sum of squares of what is off the mean
     low: np.ndarray
     high: np.ndarray
+    first_bad: np.ndarray  # row that is no number, or -1
+    rows: int = 0
 
     @classmethod
     def of_width(cls, width: int) -> "Tally":
         zeros = lambda: np.zeros(width)  # noqa: E731
-        return cls(zeros(), zeros(), zeros(), np.full(width, np.inf), np.full(width, -np.inf))
+        return cls(zeros(), zeros(), zeros(), np.full(width, np.inf), np.full(width, -np.inf), np.full(width, -1))
 
     def add(self, part: np.ndarray) -> None:
+        """Chan, Golub and LeVeque (1983), eq. 2.1: a mean that is far from 0 costs no digits of the std."""
         part = part.astype(np.float64, copy=False)
         good = np.abs(part) <= LARGEST
-        known = np.where(good, part, 0.0)
-        self.count += good.sum(axis=0)
-        self.total += known.sum(axis=0)
-        self.square += (known**2).sum(axis=0)
+        count = good.sum(axis=0)
+        mean = np.where(good, part, 0.0).sum(axis=0) / np.maximum(count, 1)
+        square = (np.where(good, part - mean, 0.0) ** 2).sum(axis=0)
+        both = np.maximum(self.count + count, 1)
+        self.square += square + (mean - self.mean) ** 2 * self.count * count / both
+        self.mean = self.mean + (mean - self.mean) * count / both
+        self.count = self.count + count
         self.low = np.minimum(self.low, np.where(good, part, np.inf).min(axis=0))
         self.high = np.maximum(self.high, np.where(good, part, -np.inf).max(axis=0))
-
-    @property
-    def mean(self) -> np.ndarray:
-        return self.total / np.maximum(self.count, 1)
+        new = (self.first_bad < 0) & (count < len(part))
+        self.first_bad = np.where(new, self.rows + good.argmin(axis=0), self.first_bad)
+        self.rows += len(part)
 
     @property
     def std(self) -> np.ndarray:
-        return np.sqrt(np.maximum(self.square / np.maximum(self.count, 1) - self.mean**2, 0))
+        return np.sqrt(self.square / np.maximum(self.count, 1))
 
 
 @dataclass
@@ -88,16 +95,18 @@ class Health:
 
 
 @np.errstate(all="ignore")  # numbers that are none are counted here
-def examine(log: Log) -> Health:
-    """Read all of a log and say what is in it."""
+def examine(log: Log, low: Sequence[float] = (), high: Sequence[float] = ()) -> Health:
+    """Read all of a log and say what is in it; its actions have the ranges that are given, if any."""
     rows, last, apart = 0, None, 0
     tallies: dict[str, Tally] = {}
+    rounding = Rounding()
     rewards, terminals, timeouts, kept = [], [], [], []
     every = max(1, log.size // SAMPLE)
     for steps in checked(log, finite=False):
         parts = {"observation": steps.observations, "action": steps.actions, "reward": steps.rewards[:, None]}
         for kind, part in parts.items():
             tallies.setdefault(kind, Tally.of_width(part.shape[1])).add(part)
+        rounding.add(np.where(np.abs(steps.observations) <= LARGEST, steps.observations, np.nan))
         rewards.append(steps.rewards.astype(np.float32))
         terminals.append(steps.terminals)
         timeouts.append(steps.timeouts)
@@ -113,10 +122,16 @@ def examine(log: Log) -> Health:
     health.sample = sample
     count_episodes(health, np.concatenate(terminals), np.concatenate(timeouts))
     health.findings = [
+        *(
+            Finding("error", what, "training refuses it: parts of episodes would be taken for whole ones")
+            for what in log.refused
+        ),
         *bad_numbers(health),
         *ends_of_episodes(health, apart, sample.next_observations is not None),
         *jumps(health, sample, every),
         *columns_that_say_little(health),
+        *coarse(rounding, log),
+        *ranges(health, low or log.low, high or log.high),
         *rewards_that_say_little(health),
         *duplicates(sample, every),
     ]
@@ -139,10 +154,10 @@ def named(kind: str, tally: Tally, log: Log, rows: int) -> list[Column]:
     names = {"observation": log.observation_names, "action": log.action_names, "reward": ("reward",)}[kind]
     names = names if len(names) == len(tally.low) else tuple(map(str, range(len(tally.low))))
     numbers = (np.where(tally.count, each, np.nan) for each in (tally.low, tally.mean, tally.high, tally.std))
-    columns = names, *numbers, rows - tally.count
+    columns = names, *numbers, rows - tally.count, tally.first_bad
     return [
-        Column(kind, name, float(low), float(mean), float(high), float(std), int(bad))
-        for name, low, mean, high, std, bad in zip(*columns, strict=True)
+        Column(kind, name, float(low), float(mean), float(high), float(std), int(bad), int(first) if bad else None)
+        for name, low, mean, high, std, bad, first in zip(*columns, strict=True)
     ]
 
 
@@ -167,7 +182,7 @@ def bad_numbers(health: Health) -> list[Finding]:
                 Finding(
                     "error",
                     f"{sum(column.not_finite for column in bad):,} NaN, Inf or too large numbers in {len(bad)} "
-                    f"{kind} column(s), most in {worst.name!r}",
+                    f"{kind} column(s), most in {worst.name!r}, there first in row {worst.first_not_finite}",
                     "training refuses them: fill them in, or leave such rows out",
                 )
             )
@@ -275,33 +290,51 @@ def columns_that_say_little(health: Health) -> list[Finding]:
                     "a sensor's error value? It would dominate the scaling: leave such rows out",
                 )
             )
-    outside = [column for column in health.of("action") if max(abs(column.low), abs(column.high)) > 1.001]
-    if outside:
-        low, high = min(column.low for column in outside), max(column.high for column in outside)
-        found.append(
-            Finding(
-                "note",
-                f"actions are not in [-1, 1] (they span {low:.4g} to {high:.4g})",
-                "each is scaled to it and back; the range is the data's unless --action-low and --action-high say more",
-            )
-        )
     return found
 
 
-def outside(health: Health, low: Sequence[float], high: Sequence[float]) -> list[Finding]:
-    """Actions that are not in the range that is given for them."""
-    columns = health.of("action")
-    sides = [list(side) * (len(columns) if len(side) == 1 else 1) for side in (low, high)]
-    sides = [side or [edge] * len(columns) for side, edge in zip(sides, (-np.inf, np.inf), strict=True)]
+def coarse(rounding: Rounding, log: Log) -> list[Finding]:
+    """Columns with a small change on a large number."""
+    refused = rounding.coarse(log, COARSE)
     return [
-        Finding(
-            "error",
-            f"action {column.name!r} spans {column.low:.6g} to {column.high:.6g}, and its range is {a:g} to {b:g}",
-            "training refuses it: widen the range (action_low, action_high), or leave such rows out",
-        )
-        for column, a, b in zip(columns, *sides, strict=False)
-        if column.low < a or column.high > b
+        Finding("error", what, f"training refuses it: {FINER}")
+        if what in refused
+        else Finding("warning", what, f"the policy sees it in coarse steps: {FINER}")
+        for what in rounding.coarse(log, FINE)
     ]
+
+
+def ranges(health: Health, low: Sequence[float], high: Sequence[float]) -> list[Finding]:
+    """How actions are scaled from their ranges, which are the data's where none are given, and what is not in those."""
+    columns, found = health.of("action"), []
+    for side, given in (("low", low), ("high", high)):
+        if len(given) not in (0, 1, len(columns)):
+            what = f"action_{side} has {len(given)} numbers, and there are {len(columns)} action(s)"
+            return [Finding("error", what, "training refuses it: give one number for each, or one for all")]
+    for column, a, b in zip(columns, *sides(columns, low, high), strict=True):
+        what = f"action {column.name!r} spans {column.low:.6g} to {column.high:.6g}, and its range is {a:g} to {b:g}"
+        if (low or high) and (not a < b or beyond(column, a, b)):
+            effect = "training refuses it: widen the range (action_low, action_high), or leave such rows out"
+            found.append(Finding("error", what, effect))
+    wide = [column for column in columns if max(abs(column.low), abs(column.high)) > 1.001]
+    if wide:
+        ends = min(column.low for column in wide), max(column.high for column in wide)
+        source = "the one given" if low and high else "the data's where --action-low and --action-high do not say it"
+        what = f"actions are not in [-1, 1] (they span {ends[0]:.4g} to {ends[1]:.4g})"
+        found.append(Finding("note", what, f"each is scaled to it and back; the range is {source}"))
+    return found
+
+
+def sides(columns: list[Column], low: Sequence[float], high: Sequence[float]) -> tuple[Sequence[float], ...]:
+    """The ends of the range of each action."""
+    each = lambda given, data: list(given) * (len(columns) if len(given) == 1 else 1) or data  # noqa: E731
+    return each(low, [column.low for column in columns]), each(high, [column.high for column in columns])
+
+
+def beyond(column: Column, low: float, high: float) -> bool:
+    """Whether training would refuse a column's lowest or highest number."""
+    units = Units((0.0,), (1.0,), (low,), (high,))
+    return bool(units.outside(units.action_in(np.array([column.low, column.high]))).any())
 
 
 def rewards_that_say_little(health: Health) -> list[Finding]:

@@ -20,6 +20,8 @@ from edp.errors import UserError
 
 PIECE = 65_536  # rows at a time
 LARGEST = float(np.nextafter(2.0**128 - 2.0**103, 0))  # that does not become infinite in float32
+CONSTANT = 1e-9  # a column that changes by less of its size does not change
+COARSE = 0.05  # of a column's range: if float32 is as far off as that, little of the column is left
 
 
 class Steps(NamedTuple):
@@ -73,6 +75,7 @@ class Log:
     left_out: tuple[str, ...] = ()  # what else is there, that training has no use for
     limit: int = 0  # steps after which an episode was cut off, whatever the flags say (0: they are right)
     with_gaps: Callable[[], Iterator[Steps]] | None = None  # with NaN where ``pieces`` refuses a cell that is no number
+    refused: list[str] = field(default_factory=list)  # what else ``pieces`` would refuse, once ``with_gaps`` was read
 
 
 class Dataset(NamedTuple):
@@ -104,8 +107,10 @@ def read(log: Log, episode_return: str = "sum", on_disk: bool = False) -> Datase
             yield steps
 
     columns: dict[str, Column] = {}
+    rounding = Rounding()
     try:
         for steps, episode in with_next(noted(checked(log))):
+            rounding.add(steps.observations)
             parts = {
                 "obs": steps.observations,
                 "action": steps.actions,
@@ -122,6 +127,8 @@ def read(log: Log, episode_return: str = "sum", on_disk: bool = False) -> Datase
     if not columns:
         why = "no transition in it has a known next state" if terminals.used else "no transitions in it"
         raise UserError(f"{log.name}: {why}")
+    for what in rounding.coarse(log, COARSE):
+        raise UserError(f"{log.name}: {what}: {FINER}")
     returns = episode_returns(rewards.whole(), terminals.whole(), timeouts.whole(), episode_return)
     arrays = {name: column.whole() for name, column in columns.items()}
     return Dataset(**arrays, returns=returns, behaviours=log.behaviours, regenerated=log.regenerated)
@@ -159,6 +166,36 @@ class Column:
             return np.empty((0, *self.shape), self.kind)
         with self.file:  # the mapping keeps it until the end
             return np.memmap(self.file, self.kind, "r+", shape=(self.used, *self.shape))
+
+
+FINER = "subtract a constant, give a time as that of the day, or leave the column out"
+
+
+class Rounding:
+    """How far float32, in which all is computed, is from the numbers of each column, and their range."""
+
+    def __init__(self):
+        self.low, self.high, self.error = (np.array([start]) for start in (np.inf, -np.inf, 0.0))
+
+    def add(self, part: np.ndarray) -> None:
+        """NaN is left out."""
+        if np.can_cast(part.dtype, np.float32):
+            return
+        self.low = np.fmin(self.low, np.fmin.reduce(part, axis=0))
+        self.high = np.fmax(self.high, np.fmax.reduce(part, axis=0))
+        self.error = np.fmax(self.error, np.fmax.reduce(np.abs(part - part.astype(np.float32)), axis=0))
+
+    def coarse(self, log: Log, share: float) -> list[str]:
+        """The observations that change, and of whose ranges float32 may be off by more than a ``share``."""
+        spread, size = self.high - self.low, np.maximum(np.abs(self.low), np.abs(self.high))
+        changes = spread > np.maximum(CONSTANT * size, np.finfo(np.float32).tiny)
+        found = np.flatnonzero(changes & (self.error > share * spread))
+        names = log.observation_names if len(log.observation_names) == np.size(spread) else range(np.size(spread))
+        return [
+            f"observation {names[i]!r} spans {self.low[i]:.12g} to {self.high[i]:.12g}, where float32 has only steps "
+            f"of {np.spacing(np.float32(size[i])):g}"
+            for i in found
+        ]
 
 
 def temporary_file() -> Any:
@@ -278,6 +315,11 @@ def check_finite(column: np.ndarray, key: str, name: str, row: int) -> None:
     if key in FLAGS and column.dtype != bool and not ((column == 0) | (column == 1)).all():
         bad = int(np.argmin((column == 0) | (column == 1)))
         raise UserError(f"{name}: {key} must be 0 or 1, and row {row + bad} has {column[bad]}")
+    with np.errstate(invalid="ignore"):  # some NaN make NumPy warn of them
+        refuse_not_finite(column, key, name, row)
+
+
+def refuse_not_finite(column: np.ndarray, key: str, name: str, row: int) -> None:
     if float(column.min()) >= -LARGEST and float(column.max()) <= LARGEST:  # neither where there is a NaN
         return
     good = np.abs(column.astype(np.float64)) <= LARGEST

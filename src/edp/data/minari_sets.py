@@ -23,7 +23,7 @@ from minari.dataset.minari_dataset import parse_dataset_id
 from minari.dataset.minari_storage import MinariStorage
 from minari.storage.datasets_root_dir import get_dataset_path
 
-from edp.data.d4rl import is_written
+from edp.data.d4rl import is_elsewhere, is_written
 from edp.data.log import LARGEST, Log, Steps, plain, with_next
 from edp.envs.make import is_registered
 from edp.errors import UserError, first_line
@@ -100,25 +100,45 @@ def damaged(title: str, error: Exception) -> UserError:
 
 def pieces(storage: MinariStorage, title: str) -> Iterator[Steps]:
     gathered: list[Steps] = []
+    rows = 0
     try:
         for file in storage.data_path.glob("*.hdf5"):
             refuse_unwritten(file)
+        refuse_other_count("episodes", storage.total_episodes, episodes_there(storage.data_path), title)
         for episode in storage.get_episodes(range(storage.total_episodes)):
             gathered.append(episode_steps(episode, storage.observation_space, storage.action_space, title))
+            rows += len(gathered[-1].rewards)
             if sum(len(steps.rewards) for steps in gathered) >= GATHER:
                 yield together(gathered)
                 gathered = []
         if gathered:
             yield together(gathered)
+        refuse_other_count("steps", storage.total_steps, rows, title)
     except UserError:
         raise
     except Exception as error:
         raise damaged(title, error) from None
 
 
+def episodes_there(folder: Path) -> int:
+    """How many are kept, whatever the metadata say."""
+    files = list(folder.glob("*.hdf5"))
+    if not files:
+        return sum(entry.name.isdigit() for entry in folder.iterdir())
+    with File(files[0], "r") as file:
+        return sum(str(name).startswith("episode_") for name in file)
+
+
+def refuse_other_count(what: str, said: int, there: int, title: str) -> None:
+    if said != there:
+        raise UserError(f"{title}: {there} {what} are there, and its metadata say {said}; is the copy complete?")
+
+
 def refuse_unwritten(path: Path) -> None:
     def check(name: bytes) -> None:
         entry = h5o.open(file.id, name)
+        if isinstance(entry, h5d.DatasetID) and is_elsewhere(entry):
+            raise ValueError(f"{name.decode(errors='replace')} is kept in other files")
         if isinstance(entry, h5d.DatasetID) and entry.shape and not is_written(entry):
             raise ValueError(f"not all of {name.decode(errors='replace')} was written")
 

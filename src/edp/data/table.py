@@ -4,9 +4,10 @@ Columns are numbers, or (in Parquet) lists of as many numbers in each row. A new
 ``episode`` changes, after a terminal or a timeout, and with each file.
 """
 
+import csv
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from edp.data.log import PIECE, WIDE, Log, Steps, joined, plain, refuse_missing
 from edp.errors import UserError, first_line
 
 SUFFIXES = (".csv", ".parquet")
+OTHERS = {".gz", ".bz2", ".xz", ".zst", ".zip", ".tsv", ".xlsx", ".feather", ".npy", ".npz", ".hdf5", ".h5"}
 SEPARATORS = ",;\t"
 MANY = 2**16  # numbers in a list, too many to name
 BLOCK = 4 * 2**20  # bytes of a CSV file at a time
@@ -36,14 +38,20 @@ def open_table(path: Path, columns: Columns = Columns()) -> Log:  # noqa: B008  
     chosen = choose(columns, names, files[0])
     for file in files[1:]:
         there = column_names(file)
-        missing = [name for name in chosen.all if name not in there]
-        if missing:
-            raise UserError(f"{file}: no column {missing[0]!r}, which {files[0].name} has")
+        refuse_without(chosen.all, there, file, files[0])
+        refuse_without(choose(columns, there, file).all, chosen.all, files[0], file)
+    refused: list[str] = []
+
+    def with_gaps() -> Iterator[Steps]:
+        refused.clear()
+        return (steps for file in files for steps in pieces(file, chosen, False, refused.append))
+
     size = sum(parquet(file).metadata.num_rows for file in files) if is_parquet(files[0]) else 0
     return Log(
         name=str(path),
-        pieces=lambda: (steps for file in files for steps in pieces(file, chosen, True)),
-        with_gaps=lambda: (steps for file in files for steps in pieces(file, chosen, False)),
+        pieces=lambda: (steps for file in files for steps in pieces(file, chosen, True, refuse)),
+        with_gaps=with_gaps,
+        refused=refused,
         size=size,
         observation_names=number_names(files[0], chosen.observation_columns),
         action_names=number_names(files[0], chosen.action_columns),
@@ -51,19 +59,40 @@ def open_table(path: Path, columns: Columns = Columns()) -> Log:  # noqa: B008  
     )
 
 
+def refuse_without(wanted: list[str], there: list[str], file: Path, other: Path) -> None:
+    """All files of a folder have the same columns, as far as they mean something."""
+    missing = [name for name in wanted if name not in there]
+    if missing:
+        raise UserError(f"{file}: no column {missing[0]!r}, which {other.name} has")
+
+
 def table_files(path: Path) -> list[Path]:
     refuse_missing(path)
     if not path.is_dir():
         return [path]
     try:
-        files = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES and file.name[0] != ".")
+        entries = sorted(entry for entry in path.iterdir() if entry.name[0] != ".")
+        unread = [entry.name for entry in entries if is_unread(entry)]
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from None
-    if not files:
-        raise UserError(f"{path}: no .csv and no .parquet file in this folder")
+    files = [entry for entry in entries if entry.suffix.lower() in SUFFIXES and entry.name not in unread]
     if len({is_parquet(file) for file in files}) > 1:
         raise UserError(f"{path}: both .csv and .parquet files in this folder; give one kind a folder of its own")
+    if unread:
+        raise UserError(
+            f"{path}: {printable(unread[0])} in this folder would not be read; tables are .csv or .parquet files, "
+            "unpacked and in one folder"
+        )
+    if not files:
+        raise UserError(f"{path}: no .csv and no .parquet file in this folder")
     return files
+
+
+def is_unread(entry: Path) -> bool:
+    """Whether this is data that is not read from a folder of tables, and people may think that it is."""
+    if entry.is_dir():
+        return any({suffix.lower() for suffix in inner.suffixes} & {*SUFFIXES} for inner in (entry, *entry.rglob("*")))
+    return entry.suffix.lower() in OTHERS
 
 
 def is_parquet(path: Path) -> bool:
@@ -90,7 +119,7 @@ def column_names(path: Path) -> list[str]:
             )
             names = list(reader.column_names)
     except REFUSED as error:
-        raise UserError(f"{path}: not a {kind} ({first_line(error)})") from None
+        raise UserError(f"{path}: not a {kind} ({first_line(error)}){encoding_hint(error)}") from None
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise UserError(f"{path}: two columns are called {twice[0]!r}")
@@ -137,21 +166,93 @@ def batches(path: Path, chosen: Chosen) -> Iterator[pa.RecordBatch]:
         strings_can_be_null=True,
     )
     options = pa_csv.ParseOptions(delimiter=separator(header_of(path))), pa_csv.ReadOptions(block_size=BLOCK)
+    rows = 0
     with pa_csv.open_csv(path, parse_options=options[0], read_options=options[1], convert_options=convert) as reader:
-        yield from reader
+        for batch in reader:
+            yield batch
+            rows += batch.num_rows
+    if any(b'"' in block for block in blocks(path)) and count_lines(path) != rows + 1:
+        raise line_break(path, broken_line(path))
 
 
-def pieces(path: Path, chosen: Chosen, finite: bool) -> Iterator[Steps]:
-    """A file's steps; what is no number there is refused if they have to be ``finite``, and NaN if not."""
+def blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        yield from iter(lambda: file.read(BLOCK), b"")
+
+
+def count_lines(path: Path) -> int:
+    """Lines of a CSV file that are not empty."""
+    count, empty = 0, True
+    for block in blocks(path):
+        found = np.frombuffer(block, np.uint8)
+        text = (found != ord("\n")) & (found != ord("\r"))
+        count += int((text[1:] & ~text[:-1]).sum()) + bool(text[0] and empty)
+        empty = not text[-1]
+    return count
+
+
+def records(path: Path) -> Iterator[tuple[int, int, list[str]]]:
+    """The first and the last line of each row of a CSV file, counted from 1, and its cells (slowly)."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        reader, first = csv.reader(file, delimiter=separator(header_of(path))), 1
+        try:
+            for cells in reader:
+                yield first, reader.line_num, cells
+                first = reader.line_num + 1
+        except csv.Error:  # a cell that is too long, as one that goes on over many lines
+            yield first, reader.line_num, []
+
+
+def broken_line(path: Path) -> int:
+    """The first line that ends within quotes, or 0."""
+    return next((first for first, last, _ in records(path) if last > first), 0)
+
+
+def line_break(path: Path, line: int) -> UserError:
+    where = f"line {line}" if line else "a line"
+    return UserError(f"{path}: {where} ends within quotes: a stray quote, or a text with line breaks; take it out")
+
+
+def unreadable(path: Path, error: Exception) -> UserError:
+    """The line that says why a file cannot be read, and where if it is a CSV file."""
+    if not is_parquet(path) and isinstance(error, pa.ArrowInvalid):
+        broken = broken_line(path)
+        if broken:
+            return line_break(path, broken)
+        bad = re.search(r"In CSV column #(\d+): .* to (\w+): invalid value '(.*)'", str(error), re.DOTALL)
+        if bad:
+            return bad_cell(path, int(bad[1]), bad[2], bad[3])
+    return UserError(f"{path}: cannot be read ({first_line(error)}){encoding_hint(error)}")
+
+
+def bad_cell(path: Path, column: int, kind: str, cell: str) -> UserError:
+    cells = ((line, row[column]) for line, _, row in records(path) if len(row) > column)
+    line = next((line for line, found in cells if found == cell and line > 1), 0)
+    where = f"column {column_names(path)[column]!r}" + (f", line {line}," if line else "")
+    wanted = "neither 0 nor 1" if kind == "bool" else "not a number"
+    comma = f": a decimal comma? Write {cell.replace(',', '.')}" if re.fullmatch(r"\s*[-+]?\d+,\d+\s*", cell) else ""
+    return UserError(f"{path}: {cell[:40]!r} in {where} is {wanted}{comma}")
+
+
+def encoding_hint(error: Exception) -> str:
+    return ": save it as UTF-8" if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error) else ""
+
+
+def pieces(path: Path, chosen: Chosen, finite: bool, complain: Callable[[str], None]) -> Iterator[Steps]:
+    """A file's steps; what is no number there is refused if they have to be ``finite``, and NaN if not.
+
+    ``complain`` hears of rows that are in no good order.
+    """
     try:
-        yield from whole_episodes(path, chosen, finite)
+        yield from whole_episodes(path, chosen, finite, complain)
     except REFUSED as error:
-        raise UserError(f"{path}: cannot be read ({first_line(error)})") from None
+        raise unreadable(path, error) from None
 
 
-def whole_episodes(path: Path, chosen: Chosen, finite: bool) -> Iterator[Steps]:
+def whole_episodes(path: Path, chosen: Chosen, finite: bool, complain: Callable[[str], None]) -> Iterator[Steps]:
     """The last row of a batch waits for the next one, which may begin another episode."""
     held: tuple[Steps, Any] | None = None
+    left: set[Any] | None = set()
     row = 0
     for batch in batches(path, chosen):
         if not batch.num_rows:
@@ -165,6 +266,14 @@ def whole_episodes(path: Path, chosen: Chosen, finite: bool) -> Iterator[Steps]:
         if labels is not None:
             changes = pc.call_function("not_equal", [labels.slice(1), labels.slice(0, len(labels) - 1)])
             changes = changes.to_numpy(zero_copy_only=False)
+            back = None if left is None else coming_back(labels, changes, steps.ends, left)
+            if back is not None:
+                at, left = row - len(labels) + back, None  # once is enough
+                label = printable(str(labels[back].as_py()))
+                complain(
+                    f"{path}: episode {label} goes on in row {at} after others began: sort the rows by episode, or "
+                    "give each a label of its own"
+                )
             steps.timeouts[:-1] |= changes & ~steps.terminals[:-1]
         held = steps.rows(slice(-1, None)), None if labels is None else labels.slice(len(labels) - 1)
         if len(steps.rewards) > 1:
@@ -172,6 +281,20 @@ def whole_episodes(path: Path, chosen: Chosen, finite: bool) -> Iterator[Steps]:
     if held is not None:
         last = held[0]
         yield last._replace(timeouts=last.timeouts | ~last.terminals)
+
+
+def coming_back(labels: Any, changes: np.ndarray, ends: np.ndarray, left: set[Any]) -> int | None:
+    """The first row that goes on with an episode that was ``left`` for another one without an end; adds to those."""
+    for at in np.flatnonzero(changes):
+        if not ends[at]:
+            left.add(labels[at].as_py())
+        if labels[at + 1].as_py() in left:
+            return int(at) + 1
+    return None
+
+
+def refuse(message: str) -> None:
+    raise UserError(message)
 
 
 def refuse_other_widths(before: Steps, steps: Steps, path: Path, row: int) -> None:
@@ -234,6 +357,8 @@ def numbers(column: Any, name: str, path: Path, row: int, finite: bool = True, e
             raise UserError(
                 f"{path}: column {name!r} has {lengths[at]} numbers in row {row + at // each}, and {lengths[0]} before"
             )
+        if not lengths[0]:
+            raise UserError(f"{path}: column {name!r} holds lists without numbers, from row {row} on: leave it out")
         return numbers(inner, name, path, row, finite, each * int(lengths[0])).reshape(len(column), -1)
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         if not (pa.types.is_decimal(kind) or (pa.types.is_null(kind) and not finite)):

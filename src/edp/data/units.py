@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from edp.data.log import PIECE, Dataset
+from edp.data.log import PIECE, Dataset, Log, checked
 from edp.errors import UserError
 
 ACTION_LIMIT = 0.999  # D4RL's own clipping of actions: likelihoods of squashed policies are infinite at 1
@@ -66,8 +66,8 @@ class Units:
         _, _, centre, half, *_ = self.arrays
         return (action.astype(np.float32) - centre) / half
 
-    def apply(self, dataset: Dataset, name: str) -> Dataset:
-        """The data set in the networks' numbers, changed in its place."""
+    def apply(self, dataset: Dataset, log: Log) -> Dataset:
+        """The data set of a log in the networks' numbers, changed in its place."""
         for start in range(0, len(dataset.obs), PIECE):
             rows = slice(start, start + PIECE)
             dataset.obs[rows], dataset.next_obs[rows] = (
@@ -75,16 +75,29 @@ class Units:
                 self.observe(dataset.next_obs[rows]),
             )
             action = self.action_in(dataset.action[rows])
-            outside = np.abs(action) > 1 + ACTION_SLACK
-            if outside.any():
-                row, column = np.argwhere(outside)[0]
-                value, low, high = dataset.action[start + row, column], self.low[column], self.high[column]
-                raise UserError(
-                    f"{name}: an action outside of its range, first in row {start + row}: {value:.6g} in column "
-                    f"{column} is not within {low:g} to {high:g} (--action-low and --action-high set the ranges)"
-                )
+            if self.outside(action).any():
+                self.refuse_outside(log)
             dataset.action[rows] = np.clip(action, -ACTION_LIMIT, ACTION_LIMIT)
         return dataset
+
+    def outside(self, action: np.ndarray) -> np.ndarray:
+        """Which of the actions, as networks know them, are not within their ranges."""
+        return np.abs(action) > 1 + ACTION_SLACK
+
+    def refuse_outside(self, log: Log) -> None:
+        """Say where; the log is read once more, for a data set leaves out some of its rows."""
+        row = 0
+        for steps in checked(log):
+            outside = self.outside(self.action_in(steps.actions))
+            if outside.any():
+                at, column = map(int, np.argwhere(outside)[0])
+                name = log.action_names[column] if len(log.action_names) == outside.shape[1] else column
+                raise UserError(
+                    f"{log.name}: an action outside of its range, first in row {row + at}: "
+                    f"{steps.actions[at, column]:.6g} in column {name!r} is not within {self.low[column]:g} to "
+                    f"{self.high[column]:g} (--action-low and --action-high set the ranges)"
+                )
+            row += len(steps.rewards)
 
     def to_json(self) -> dict[str, list[float]]:
         return {name: list(numbers) for name, numbers in asdict(self).items()}
@@ -139,7 +152,7 @@ def moments(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def normalisation(obs: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
-    """Shift and scale; a column that is constant is shifted to 0 and not scaled."""
+    """Shift and scale; a column that is constant but for the rounding of float32 is shifted to 0 and not scaled."""
     if how == "none":
         return np.zeros(obs.shape[1]), np.ones(obs.shape[1])
     if how == "standard":
@@ -147,5 +160,5 @@ def normalisation(obs: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
     else:
         low, high = (side.astype(np.float64) for side in extremes(obs))
         shift, scale = (low + high) / 2, (high - low) / 2
-    constant = scale <= 1e-6 * np.maximum(np.abs(shift), 1e-6)
+    constant = scale <= np.maximum(np.spacing(np.abs(shift).astype(np.float32)), 1e-12)
     return shift, np.where(constant, 1.0, scale)
