@@ -1,6 +1,7 @@
 """Data of one's own, from the file to the policy in use."""
 
 import json
+import re
 from pathlib import Path
 
 import gymnasium
@@ -278,6 +279,59 @@ def test_from_python_arrays_to_a_policy(tmp_path):
     assert {type(event).__name__ for event in events} == {"Compiled", "Epoch", "Validation"}
     place = edp.write(log, tmp_path / "mine.npz")
     assert main(["train", "--resume", str(tmp_path / "run"), "--steps", "60", "--data", place]) == 0
+
+
+def an_episode(**changed):
+    found = {"observations": np.zeros((5, 2)), "actions": np.zeros((5, 1)), "rewards": np.zeros(5), "terminated": True}
+    return {key: value for key, value in (found | changed).items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"terminated": [False] * 5}, "episode 0: terminated must be one True or False for the whole episode"),
+        ({"terminated": np.zeros(5, bool)}, "not an array of shape (5,)"),
+        ({"terminated": "False"}, "not 'False'"),
+        ({"terminated": np.nan}, "not nan"),
+        ({"terminated": 0}, "not 0"),
+        ({"truncated": [True]}, "truncated must be one True or False"),
+        ({"terminated": None}, "has no terminated"),
+        ({"termnated": True}, "unknown key 'termnated': did you mean 'terminated'?"),
+        ({"infos": {}}, "unknown key 'infos'"),
+        ({"observations": np.zeros((6, 2)), "next_observations": np.zeros((5, 2))}, "give one of them"),
+        ({"observations": np.zeros(5)}, "observations has shape (5,): one row a step, so (5, 1) for one number"),
+    ],
+)
+def test_episodes_that_are_not_understood(changed, message):
+    with pytest.raises(UserError, match=re.escape(message)):
+        edp.from_episodes([an_episode(**changed)])
+
+
+def test_an_episode_that_is_no_dict():
+    with pytest.raises(UserError, match="episode 1: must be a dict"):
+        edp.from_episodes([an_episode(), (np.zeros((5, 2)), np.zeros((5, 1)))])  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("flags", "ended"),
+    [
+        ({"terminated": np.bool_(True)}, True),
+        ({"terminated": np.True_, "truncated": True}, True),
+        ({"terminated": False, "truncated": False}, False),
+        ({"terminated": None, "truncated": True}, False),
+        ({"terminated": None, "truncated": False}, True),
+    ],
+)
+def test_either_flag_of_an_episode_tells_how_it_ended(flags, ended):
+    (steps,) = edp.from_episodes([an_episode(**flags)]).pieces()
+    np.testing.assert_array_equal(steps.terminals, [False] * 4 + [ended])
+    np.testing.assert_array_equal(steps.timeouts, [False] * 4 + [not ended])
+
+
+def test_episodes_may_have_the_states_after_their_steps(rng):
+    after = rng.normal(size=(5, 2))
+    data = read(edp.from_episodes([an_episode(next_observations=after, terminated=False)]))
+    np.testing.assert_array_equal(data.next_obs, after.astype(np.float32))
 
 
 def test_data_and_options_that_do_not_go_together(tmp_path, fails):
