@@ -45,6 +45,8 @@ class LoadedPolicy:
         rows = obs[None] if obs.ndim == 1 else obs
         if rows.ndim != 2 or rows.shape[1] != self.dims[0]:
             raise ValueError(f"observations have {self.dims[0]} numbers, not shape {obs.shape}")
+        if not np.isfinite(rows).all():
+            raise not_finite(rows)
         count = len(rows)
         if self._count != count:
             if self._memories is not None and self._step:
@@ -62,6 +64,13 @@ class LoadedPolicy:
         self._step += 1
         chosen = self.units.act(np.asarray(actions)[0])
         return chosen[0] if obs.ndim == 1 else chosen
+
+
+def not_finite(rows: np.ndarray) -> UserError:
+    """Where the first of them is: an action that is NaN must never reach a plant."""
+    row, column = np.argwhere(~np.isfinite(rows))[0]
+    where = f"row {row}, column {column}" if len(rows) > 1 else f"column {column}"
+    return UserError(f"the observation has NaN or Inf (in float32) in {where}: fill it in, or do not act on it")
 
 
 def load_policy(
