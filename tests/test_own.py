@@ -156,7 +156,8 @@ def test_an_environment_of_one_s_own_needs_the_user_s_word(trained, fails, tmp_p
 class Room(gymnasium.Env):
     """Observations of several parts, and actions in units of their own."""
 
-    def __init__(self):
+    def __init__(self, goal=21.0):
+        self.goal = goal
         box = gymnasium.spaces.Box
         self.observation_space = gymnasium.spaces.Dict({"room": box(0, 40, (1,)), "goal": box(0, 40, (2,))})
         self.action_space = box(np.float32(LOW), np.float32(HIGH))
@@ -168,13 +169,13 @@ class Room(gymnasium.Env):
 
     @property
     def seen(self):
-        return {"room": np.float32([self.room]), "goal": np.float32([21.0, 20.0])}
+        return {"room": np.float32([self.room]), "goal": np.float32([self.goal, 20.0])}
 
     def step(self, action):
         assert self.action_space.contains(np.asarray(action, np.float32)), action
         self.room += 0.01 * (action[0] - self.room) * action[1] / 100
         self.step_number += 1
-        return self.seen, -abs(self.room - 21.0), False, False, {}
+        return self.seen, -abs(self.room - self.goal), False, False, {}
 
 
 gymnasium.register("Room-v0", f"{__name__}:Room", max_episode_steps=15)
@@ -211,6 +212,40 @@ def test_a_minari_set_trains_and_is_evaluated_with_its_reference_scores(minari_f
     assert policy.dims == (3, 2)  # goal before room: in the order of their names
     assert policy.units.low == tuple(LOW)
     assert main(["eval", str(out), "--episodes", "1"]) == 0
+
+
+@pytest.mark.parametrize("to", ["minari:mine/copy-v0", "copy.hdf5"])
+def test_a_copy_keeps_the_environment_with_its_options(to, minari_folder, tmp_path, monkeypatch):
+    import minari
+
+    monkeypatch.chdir(tmp_path)
+    env = minari.DataCollector(gymnasium.make("Room-v0", goal=19.0, max_episode_steps=7))
+    env.reset(seed=0)
+    while not env.step(env.action_space.sample())[3]:
+        pass
+    env.create_dataset("mine/room-v1", ref_min_score=-60.0, ref_max_score=0.0)
+    assert main(["data", "convert", "minari:mine/room-v1", to]) == 0
+    first, copy = sources.open_log("minari:mine/room-v1"), sources.open_log(to)
+    assert first.env_options == {"goal": 19.0, "max_episode_steps": 7}
+    assert (copy.env, copy.env_options, copy.reference) == (first.env, first.env_options, first.reference)
+    assert gymnasium.spec("Room-v0").kwargs == {}
+
+
+def test_a_format_without_a_place_for_the_environment_says_so(tmp_path, capsys):
+    recorder = edp.Recorder(gymnasium.make("Room-v0", goal=19.0))
+    recorder.reset(seed=0)
+    recorder.step(np.float32([30.0, 50.0]))
+    file = edp.write(recorder.log(), tmp_path / "a.hdf5")
+    assert sources.open_log(file).env_options == {"goal": 19.0, "max_episode_steps": 15}
+    assert main(["data", "convert", file, str(tmp_path / "a.csv")]) == 0
+    assert "a.csv: does not say that this was recorded in Room-v0" in capsys.readouterr().err
+
+
+def test_an_environment_whose_options_cannot_be_written_down_is_not_named():
+    recorder = edp.Recorder(gymnasium.make("Room-v0", goal=np.float32(19.0)))
+    recorder.reset(seed=0)
+    recorder.step(np.float32([30.0, 50.0]))
+    assert recorder.log().env == ""
 
 
 def test_recording_a_callable_and_training_on_it(tmp_path, monkeypatch, capsys):

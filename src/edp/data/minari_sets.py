@@ -10,6 +10,7 @@ import logging
 import shutil
 import warnings
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import gymnasium
 import minari
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 from h5py import File, h5d, h5o  # pyright: ignore
 from minari.data_collector.episode_buffer import EpisodeBuffer
 from minari.dataset.minari_dataset import parse_dataset_id
@@ -217,7 +219,7 @@ def write_minari(name: str, log: Log, pieces: Iterator[Steps]) -> Path:
     if log.reference:
         options |= {"ref_min_score": log.reference[0], "ref_max_score": log.reference[1]}
     if log.env and is_registered(log.env):
-        options["env"] = gymnasium.spec(log.env)
+        options["env"] = env_spec(log)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -230,6 +232,14 @@ def write_minari(name: str, log: Log, pieces: Iterator[Steps]) -> Path:
             raise UserError(f"{PREFIX}{name}: cannot be written ({first_line(error)})") from None
         raise
     return path
+
+
+def env_spec(log: Log) -> EnvSpec:
+    """The log's environment with its options, so that a copy is evaluated as the log would be."""
+    spec, options = deepcopy(gymnasium.spec(log.env)), dict(log.env_options)
+    spec.max_episode_steps = options.pop("max_episode_steps", spec.max_episode_steps)
+    spec.kwargs |= options
+    return spec
 
 
 def episode_buffers(pieces: Iterator[Steps], name: str) -> Iterator[EpisodeBuffer]:

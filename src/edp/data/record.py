@@ -1,5 +1,6 @@
 """Steps of any Gymnasium environment, recorded while something acts in it."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -54,9 +55,21 @@ class Recorder(gymnasium.Wrapper):
         columns = np.array(obs), np.array(actions), np.array(rewards), np.array(terminals), timeouts, np.array(after)
         steps, name = Steps(*columns), self.spec.id if self.spec else type(self.unwrapped).__name__
         low, high = action_range(self.env)
-        return Log(
-            name, lambda: iter([steps]), len(self.steps), env=self.spec.id if self.spec else "", low=low, high=high
-        )
+        env, options = name_and_options(self.env)
+        return Log(name, lambda: iter([steps]), len(self.steps), env=env, env_options=options, low=low, high=high)
+
+
+def name_and_options(env: gymnasium.Env) -> tuple[str, dict[str, Any]]:
+    """What makes this environment again; nothing if its options cannot be written down."""
+    if not env.spec:
+        return "", {}
+    options = {name: value for name, value in env.spec.kwargs.items() if name != "render_mode"}
+    if env.spec.max_episode_steps:
+        options["max_episode_steps"] = env.spec.max_episode_steps
+    try:
+        return env.spec.id, json.loads(json.dumps(options))
+    except (TypeError, ValueError):
+        return "", {}
 
 
 def record(

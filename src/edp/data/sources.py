@@ -1,5 +1,6 @@
 """One way in and one way out for data of every format."""
 
+import json
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
@@ -93,4 +94,10 @@ def knows_next(log: Log) -> bool:
 
 def attributes_of(log: Log) -> dict[str, Any]:
     ends = {"min_return": log.reference[0], "max_return": log.reference[1]} if log.reference else {}
-    return ({"env": log.env} if log.env else {}) | ends
+    options = {"env_options": json.dumps(dict(log.env_options))} if log.env_options else {}
+    return ({"env": log.env} | options if log.env else {}) | ends
+
+
+def keeps_environment(name: str) -> bool:
+    """Whether a log's environment and reference scores have a place in this format."""
+    return name.startswith(MINARI) or Path(name).suffix.lower() in HDF5

@@ -83,7 +83,7 @@ def own(name: str, log: Log, env: str) -> Task:
         min_return=low,
         max_return=high,
         file=name,
-        env_options="{}" if env else json.dumps(log.env_options),
+        env_options=json.dumps(dict(log.env_options)) if own_env and not env else "{}",
         action_names=log.action_names,
     )
 
