@@ -179,6 +179,7 @@ class Room(gymnasium.Env):
 
 
 gymnasium.register("Room-v0", f"{__name__}:Room", max_episode_steps=15)
+gymnasium.register("EndlessRoom-v0", f"{__name__}:Room")
 
 
 @pytest.fixture
@@ -259,6 +260,40 @@ def test_recording_a_callable_and_training_on_it(tmp_path, monkeypatch, capsys):
     np.testing.assert_allclose(data.action[:, 1], 10 * data.obs[:, 2] % 100, rtol=1e-5)
     assert (data.not_done == 1).all()
     assert len(data.returns) == 3
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """What takes 10,000 steps otherwise."""
+    for module in ("edp.envs.make", "edp.data.record", "edp.evaluator", "edp.cli.tables"):
+        monkeypatch.setattr(f"{module}.MOST_STEPS", 30)
+
+
+def test_recording_an_environment_without_an_end(short, tmp_path, capsys, fails):
+    words = ["data", "record", str(tmp_path / "a.npz"), "--env", "EndlessRoom-v0", "--episodes", "2"]
+    assert main(words) == 0
+    captured = capsys.readouterr()
+    assert "60 steps" in captured.out
+    assert "2 of 2 episodes were cut off after 30 steps, for the environment has no limit" in captured.err
+    assert main([*words, "--max-steps", "7"]) == 0
+    captured = capsys.readouterr()
+    assert "14 steps" in captured.out
+    assert "cut off" not in captured.err
+    assert "--max-steps must be at least 1" in fails(*words, "--max-steps", "0")
+    with pytest.warns(UserWarning, match="1 of 1 episodes were cut off"):
+        assert edp.record(Room(), episodes=1).size == 30
+    assert edp.record(Room(), episodes=1, max_steps=5).size == 5
+    assert edp.record("Room-v0", episodes=1).size == 15
+
+
+def test_evaluating_in_an_environment_without_an_end(short, tmp_path, capsys):
+    out, file = tmp_path / "run", edp.write(edp.record("Room-v0", episodes=4), tmp_path / "a.npz")
+    assert main(["train", file, "--env", "EndlessRoom-v0", "--out", str(out), *SMALL]) == 0
+    said = "cut off after 30 steps, for the environment has no limit of its own (max_episode_steps): 2 episodes"
+    assert said in capsys.readouterr().out
+    assert Run.open(out).training_evaluations()[-1]["lengths"] == [[30, 30]]
+    assert main(["eval", str(out)]) == 0
+    assert said in capsys.readouterr().out
 
 
 def test_recording_is_the_same_for_the_same_seed():

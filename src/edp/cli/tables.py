@@ -11,6 +11,7 @@ from rich.table import Column, Table
 from edp import metrics, settings
 from edp.data import lookalikes, paper, tasks
 from edp.data.log import Dataset
+from edp.envs.make import MOST_STEPS
 from edp.evaluator import Evaluation
 from edp.loading import best_of
 from edp.options import flag
@@ -81,10 +82,12 @@ def score_text(scores: np.ndarray) -> str:
     return f"{means.mean():.1f} ± {spread:.1f}"
 
 
-def failure_lines(failures: list[str], most: int = 3) -> list[str]:
-    """What became of episodes that could not be played to their end."""
-    rest = [f"  and {len(failures) - most} more"] if len(failures) > most else []
-    return [f"  failed: {failure}" for failure in failures[:most]] + rest
+def trouble_lines(event: Evaluation, most: int = 3) -> list[str]:
+    """What became of episodes that could not be played to their end, or had none."""
+    rest = [f"  and {len(event.failures) - most} more"] if len(event.failures) > most else []
+    no_limit = "the environment has no limit of its own (max_episode_steps)"
+    cut = [f"  cut off after {MOST_STEPS:,} steps, for {no_limit}: {event.cut} episodes"] if event.cut else []
+    return [f"  failed: {failure}" for failure in event.failures[:most]] + rest + cut
 
 
 def print_config(groups: dict[str, type], resolved: Settings) -> None:
@@ -179,7 +182,7 @@ def evaluation_table(spec: Spec, event: Evaluation, options: EvalOptions, folder
         table.add_row("all", *evaluation_cells(event.scores))
     console = Console()
     console.print(table)
-    for line in failure_lines(event.failures):
+    for line in trouble_lines(event):
         console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 

@@ -1,15 +1,17 @@
 """Steps of any Gymnasium environment, recorded while something acts in it."""
 
 import json
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.wrappers import TimeLimit
 
 from edp.data.log import Log, Steps
-from edp.envs.make import action_range, make_env
+from edp.envs.make import MOST_STEPS, action_range, is_endless, limited, make_env
 from edp.errors import UserError, first_line
 
 Policy = Callable[[np.ndarray], Any]
@@ -46,6 +48,11 @@ class Recorder(gymnasium.Wrapper):
     def flat(self, obs: Any) -> np.ndarray:
         return np.asarray(spaces.flatten(self.env.observation_space, obs), np.float32)
 
+    def lengths(self) -> list[int]:
+        """Steps of each episode that has ended."""
+        ends = [number for number, step in enumerate(self.steps, 1) if step[3] or step[4]]
+        return [end - start for start, end in zip([0, *ends], ends, strict=False)]
+
     def log(self) -> Log:
         if not self.steps:
             raise UserError("nothing has been recorded: reset the environment and step through it first")
@@ -78,13 +85,16 @@ def record(
     *,
     episodes: int = 10,
     seed: int = 0,
+    max_steps: int | None = None,
     on_progress: Callable[[int], None] = lambda done: None,
+    on_note: Callable[[str], None] = warnings.warn,
 ) -> Log:
     """Whole episodes of a policy, any callable from observation to action; without one, of random actions.
 
-    Episode ``i`` starts from ``seed + i``. A policy with a method ``reset`` is told where an episode begins.
+    Episode ``i`` starts from ``seed + i``, and is cut off after ``max_steps`` (10,000, if neither that nor the
+    environment sets a limit). A policy with a method ``reset`` is told where an episode begins.
     """
-    recorder = Recorder(make_env(env) if isinstance(env, str) else env)
+    recorder = Recorder(with_limit(env, max_steps))
     recorder.action_space.seed(seed)
     act = policy or (lambda obs: recorder.action_space.sample())
     begin = getattr(policy, "reset", None)
@@ -98,7 +108,20 @@ def record(
             obs, _, terminal, timeout, _ = recorder.step(action)
             over = terminal or timeout
         on_progress(number + 1)
+    cut = recorder.lengths().count(MOST_STEPS) if is_endless(recorder) else 0
+    if cut:
+        on_note(
+            f"{cut} of {episodes} episodes were cut off after {MOST_STEPS:,} steps, for the environment has no limit"
+        )
     return recorder.log()
+
+
+def with_limit(env: gymnasium.Env | str, max_steps: int | None) -> gymnasium.Env:
+    if max_steps is None:
+        return make_env(env) if isinstance(env, str) else limited(env)
+    if max_steps < 1:
+        raise UserError(f"max_steps must be at least 1, not {max_steps}")
+    return make_env(env, max_episode_steps=max_steps) if isinstance(env, str) else TimeLimit(env, max_steps)
 
 
 def checked_action(action: Any, space: Any, obs: Any) -> np.ndarray:

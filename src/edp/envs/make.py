@@ -6,11 +6,17 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from gymnasium.wrappers import FlattenObservation, TransformAction
+from gymnasium.wrappers import FlattenObservation, TimeLimit, TransformAction
 
 import edp.envs  # noqa: F401  (registers ours)
 from edp.envs import robotics
 from edp.errors import UserError, first_line
+
+MOST_STEPS = 10_000  # of an episode, where the environment has no limit of its own
+
+
+class Endless(TimeLimit):
+    """Cuts off the episodes of an environment that has no limit of its own, and might go on for ever."""
 
 
 def make_env(env_id: str, **options: Any) -> gymnasium.Env:
@@ -19,6 +25,7 @@ def make_env(env_id: str, **options: Any) -> gymnasium.Env:
         env = gymnasium.make(env_id, disable_env_checker=True, **options)
     except (gymnasium.error.Error, ImportError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"environment {env_id!r}: {first_line(error)}") from None
+    env = limited(env)
     if not is_flat(env.observation_space):
         env = FlattenObservation(env)
     acted = env.action_space
@@ -30,6 +37,17 @@ def make_env(env_id: str, **options: Any) -> gymnasium.Env:
         flat: Any = spaces.flatten_space(acted)
         env = TransformAction(env, lambda action: np.reshape(action, acted.shape), flat)
     return env
+
+
+def limited(env: gymnasium.Env) -> gymnasium.Env:
+    return env if env.spec and env.spec.max_episode_steps else Endless(env, MOST_STEPS)
+
+
+def is_endless(env: Any) -> bool:
+    """Whether nothing but ``MOST_STEPS`` is sure to end an episode."""
+    while isinstance(env, gymnasium.Wrapper) and not isinstance(env, Endless):
+        env = env.env
+    return isinstance(env, Endless)
 
 
 def is_registered(env_id: str) -> bool:
