@@ -332,6 +332,47 @@ def test_policies_that_are_none(policy, message, fails, tmp_path):
     assert not (tmp_path / "a.npz").exists()
 
 
+class Breaking(Room):
+    def step(self, action):
+        return 1 / 0
+
+
+class Wrong(Room):
+    def reset(self, *, seed=None, options=None):
+        return self.observation_space.sample()
+
+
+gymnasium.register("Breaking-v0", f"{__name__}:Breaking", max_episode_steps=15, disable_env_checker=True)
+gymnasium.register("Wrong-v0", f"{__name__}:Wrong", max_episode_steps=15, disable_env_checker=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--policy", "mine_a:broken"], "the policy, in episode 0: ZeroDivisionError: division by zero"),
+        (["--policy", "mine_a:of_two"], "the policy, in episode 0: TypeError: of_two() missing 1 required"),
+        (["--policy", "mine_a:Restless"], "the policy's reset, in episode 0: KeyError"),
+        (["--policy", "mine_b:act"], "--policy mine_b:act: ZeroDivisionError: division by zero"),
+        (["--env", "mine_b:X-v0"], "ZeroDivisionError: division by zero"),
+        (["--env", "mine_c:X-v0"], "SyntaxError"),
+        (["--env", "Breaking-v0"], "the environment, in episode 0: ZeroDivisionError: division by zero"),
+        (["--env", "Wrong-v0"], "the environment, in episode 0: "),
+    ],
+)
+def test_code_of_one_s_own_that_fails_is_told_in_one_line(words, message, tmp_path, monkeypatch, fails):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("mine_a.py").write_text(
+        "def broken(obs):\n    return 1 / 0\n\ndef of_two(obs, time):\n    return obs\n\n"
+        "class Restless:\n    def reset(self):\n        {}['none']\n\n"
+        "    def __call__(self, obs):\n        return obs\n"
+    )
+    Path("mine_b.py").write_text("1 / 0\n")
+    Path("mine_c.py").write_text("def (\n")
+    assert message in fails("data", "record", "a.npz", "--env", "Room-v0", *words)
+    assert not Path("a.npz").exists()
+
+
 def test_from_python_arrays_to_a_policy(tmp_path):
     rng = np.random.default_rng(0)
     episodes = [

@@ -99,13 +99,15 @@ def record(
     act = policy or (lambda obs: recorder.action_space.sample())
     begin = getattr(policy, "reset", None)
     for number in range(episodes):
-        obs, _ = recorder.reset(seed=seed + number)
+        where = f"in episode {number}"
+        obs, _ = told(f"the environment, {where}", recorder.reset, seed=seed + number)
         if callable(begin):
-            begin()
+            told(f"the policy's reset, {where}", begin)
         over = False
         while not over:
-            action = checked_action(act(obs), recorder.action_space, obs)
-            obs, _, terminal, timeout, _ = recorder.step(action)
+            chosen = told(f"the policy, {where}", act, obs)
+            action = checked_action(chosen, recorder.action_space, obs)
+            obs, _, terminal, timeout, _ = told(f"the environment, {where}", recorder.step, action)
             over = terminal or timeout
         on_progress(number + 1)
     cut = recorder.lengths().count(MOST_STEPS) if is_endless(recorder) else 0
@@ -114,6 +116,16 @@ def record(
             f"{cut} of {episodes} episodes were cut off after {MOST_STEPS:,} steps, for the environment has no limit"
         )
     return recorder.log()
+
+
+def told(who: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """What the user's own code gives; what it raises is told in one line."""
+    try:
+        return call(*arguments, **options)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"{who}: {type(error).__name__}: {first_line(error)}") from error
 
 
 def with_limit(env: gymnasium.Env | str, max_steps: int | None) -> gymnasium.Env:

@@ -23,8 +23,10 @@ def make_env(env_id: str, **options: Any) -> gymnasium.Env:
     """Observations and actions of many parts are flattened, in the order of ``gymnasium.spaces.flatten``."""
     try:
         env = gymnasium.make(env_id, disable_env_checker=True, **options)
-    except (gymnasium.error.Error, ImportError, TypeError, ValueError, AttributeError) as error:
+    except gymnasium.error.Error as error:
         raise UserError(f"environment {env_id!r}: {first_line(error)}") from None
+    except Exception as error:  # it is somebody's code
+        raise UserError(f"environment {env_id!r}: {type(error).__name__}: {first_line(error)}") from error
     env = limited(env)
     if not is_flat(env.observation_space):
         env = FlattenObservation(env)
