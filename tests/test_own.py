@@ -1,7 +1,9 @@
 """Data of one's own, from the file to the policy in use."""
 
 import json
+import os
 import re
+import signal
 from pathlib import Path
 
 import gymnasium
@@ -213,6 +215,33 @@ def test_a_minari_set_trains_and_is_evaluated_with_its_reference_scores(minari_f
     assert policy.dims == (3, 2)  # goal before room: in the order of their names
     assert policy.units.low == tuple(LOW)
     assert main(["eval", str(out), "--episodes", "1"]) == 0
+
+
+STORAGE = "minari.dataset._storages.hdf5_storage.HDF5Storage.update_episodes"
+
+
+@pytest.mark.parametrize(("to", "writer"), [("minari:a/b/c-v0", STORAGE), ("c.npz", "numpy.savez_compressed")])
+def test_a_conversion_that_is_ended_leaves_nothing_behind(to, writer, minari_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = edp.write(edp.record("Room-v0", episodes=2), "a.hdf5")
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM))
+        with pytest.raises(SystemExit) as ended:
+            main(["data", "convert", file, to])
+    assert ended.value.code == 143
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / file]
+    assert main(["data", "convert", file, to]) == 0
+    assert read(sources.open_log(to)).obs.shape == (30, 3)
+
+
+def test_what_a_killed_conversion_leaves_is_in_nobody_s_way(minari_folder, tmp_path):
+    log = edp.record("Room-v0", episodes=2)
+    (tmp_path / "minari" / ".edp-killed" / "mine" / "room-v0" / "data").mkdir(parents=True)
+    assert main(["data", "convert", edp.write(log, tmp_path / "a.hdf5"), "minari:mine/room-v0"]) == 0
+    import minari
+
+    assert list(minari.list_local_datasets()) == ["mine/room-v0"]
+    assert minari.load_dataset("mine/room-v0").total_steps == 30
 
 
 @pytest.mark.parametrize("to", ["minari:mine/copy-v0", "copy.hdf5"])

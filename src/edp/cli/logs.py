@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from edp.cli.options import Parser, add_columns, columns_of
+from edp.cli.signals import ending_on_sigterm
 from edp.errors import UserError
 from edp.options import flag
 
@@ -111,7 +112,8 @@ def convert(argv: list[str]) -> int:
         note(f"left out: {', '.join(log.left_out[:12])}{', …' if len(log.left_out) > 12 else ''}")
     if log.env and not sources.keeps_environment(values.to):
         note(f"{values.to}: does not say that this was recorded in {log.env}, which .hdf5 and {sources.MINARI}NAME do")
-    place = sources.write(values.to, log)
+    with ending_on_sigterm():
+        place = sources.write(values.to, log)
     if values.to.startswith(sources.MINARI) and not sources.knows_next(log):
         note("Minari needs the state after a step: the last step of each episode that was cut off is left out")
     print(place)
@@ -149,7 +151,8 @@ def record(argv: list[str]) -> int:
             on_progress=advance,
             on_note=note,
         )
-    place = sources.write(values.to, log)
+    with ending_on_sigterm():
+        place = sources.write(values.to, log)
     print(f"{place}: {log.size:,} steps")
     return 0
 
