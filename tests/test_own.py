@@ -474,6 +474,19 @@ def test_episodes_may_have_the_states_after_their_steps(rng):
     np.testing.assert_array_equal(data.next_obs, after.astype(np.float32))
 
 
+def test_lists_are_as_good_as_tuples(tmp_path):
+    file = write_csv(tmp_path / "a.csv")
+    lists = {name: list(value) if isinstance(value, tuple) else value for name, value in COLUMNS.items()}
+    np.testing.assert_array_equal(read(edp.open_log(file, lists)).obs, read(edp.open_log(file, COLUMNS)).obs)
+    policy = edp.fit(file, tmp_path / "run", columns=lists, **OPTIONS | {"hidden": [16, 16], "critic_hidden": [16, 16]})
+    assert policy.spec.policy.hidden == (16, 16)
+    assert edp.load_policy(tmp_path / "run").act(np.zeros(2)).shape == (2,)
+    with pytest.raises(UserError, match="--observation-columns must be a list of names, not 'room_c'"):
+        edp.open_log(file, COLUMNS | {"observation_columns": "room_c"})
+    with pytest.raises(UserError, match="--hidden must be a list of whole numbers, not 16"):
+        edp.fit(file, tmp_path / "other", columns=COLUMNS, hidden=16)
+
+
 def test_data_and_options_that_do_not_go_together(tmp_path, fails):
     file = write_csv(tmp_path / "a.csv")
     assert "which columns are the observations? Say it with --observation-columns" in fails("train", file)
