@@ -487,6 +487,29 @@ def test_lists_are_as_good_as_tuples(tmp_path):
         edp.fit(file, tmp_path / "other", columns=COLUMNS, hidden=16)
 
 
+def test_public_names_are_shown_and_there():
+    assert {"fit", "UserError", "load_policy"} <= set(dir(edp))
+    assert edp.UserError is UserError
+    assert all(getattr(edp, name) for name in dir(edp))
+
+
+def test_wrong_words_in_python_are_the_user_s_errors_too(trained, tmp_path):
+    file, run = trained
+    rows = np.zeros((5, 2)), np.zeros((5, 1)), np.zeros(5), np.zeros(5, bool)
+    for call, message in (
+        (lambda: edp.open_log(file, {"observation_columnz": ["a"]}), "did you mean 'observation_columns'?"),
+        (lambda: edp.fit(file, tmp_path / "run", columns=COLUMNS, step=3), "'step': did you mean 'steps'?"),
+        (lambda: edp.fit(file, tmp_path / "run", columns=COLUMNS, steps="abc"), "--steps must be a whole number"),
+        (lambda: edp.load_policy(run, easy=3), "'easy': did you mean 'eas'?"),
+        (lambda: edp.from_arrays(*rows[:3], None), "arrays: has no terminals"),
+        (lambda: edp.from_arrays(*rows[:2], None, rows[3]), "arrays: has no rewards"),
+        (lambda: edp.from_arrays(np.zeros(5), *rows[1:]), "observations has shape (5,): one row a step, so (5, 1)"),
+    ):
+        with pytest.raises(UserError, match=re.escape(message)):
+            call()
+    assert not (tmp_path / "run").exists()
+
+
 def test_data_and_options_that_do_not_go_together(tmp_path, fails):
     file = write_csv(tmp_path / "a.csv")
     assert "which columns are the observations? Say it with --observation-columns" in fails("train", file)

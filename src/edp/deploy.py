@@ -1,7 +1,7 @@
 """Trained policies out of their runs, for use: NumPy in, NumPy out."""
 
 import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from edp import evaluate
-from edp.errors import UserError
+from edp.errors import UserError, unknown
 from edp.evaluator import actors
 from edp.loading import load
 from edp.options import check
@@ -83,6 +83,10 @@ def load_policy(
     spec, found = load(Run.open(Path(run)), checkpoint)
     for damaged in found.damaged:
         warnings.warn(f"{damaged}; that of step {found.step} is used", stacklevel=2)
+    known = [entry.name for entry in fields(EvalOptions)]
+    for name in acting:
+        if name not in known:
+            raise unknown("option of acting", name, known)
     options = check(replace(spec.evaluation, **acting))
     sampler, seeds = check_acting(spec, options), range(spec.training.seed, spec.training.seed + spec.training.seeds)
     seed = seeds[0] if seed is None else seed

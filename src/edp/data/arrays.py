@@ -26,10 +26,15 @@ def from_arrays(
 ) -> Log:
     """A log from whole arrays, one row a step. See ``Log`` for what may be told about it."""
     columns = (observations, actions, rewards, terminals, timeouts, next_observations)
+    for key, column in zip(REQUIRED, columns, strict=False):
+        if column is None:
+            raise UserError(f"{name}: has no {key} (where there are none, give one 0 for each step)")
     try:
         steps = Steps(*(None if column is None else np.asarray(column) for column in columns))  # pyright: ignore
     except ValueError as error:  # lists of different lengths
         raise UserError(f"{name}: {first_line(error)}") from None
+    for key in ("observations", "actions"):
+        refuse_one_dimension(getattr(steps, key), key, name)
     if timeouts is None:
         flags = steps.terminals.ndim == 1 and steps.terminals.dtype.kind in "biuf"
         found = find_timeouts(steps.terminals.astype(bool), episode_limit) if flags else steps.terminals
