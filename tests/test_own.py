@@ -402,6 +402,14 @@ def test_code_of_one_s_own_that_fails_is_told_in_one_line(words, message, tmp_pa
     assert not Path("a.npz").exists()
 
 
+def test_an_evaluation_of_nothing_but_failures_is_one(tmp_path, capsys):
+    out, file = tmp_path / "run", edp.write(edp.record("Room-v0", episodes=4), tmp_path / "a.npz")
+    assert main(["train", file, "--out", str(out), *SMALL]) == 0
+    assert main(["eval", str(out), "--env", "Breaking-v0"]) == 1
+    assert "ZeroDivisionError" in capsys.readouterr().out
+    assert main(["eval", str(out), "--env", "Room-v0"]) == 0
+
+
 def test_from_python_arrays_to_a_policy(tmp_path):
     rng = np.random.default_rng(0)
     episodes = [
