@@ -408,6 +408,9 @@ def test_an_evaluation_of_nothing_but_failures_is_one(tmp_path, capsys):
     assert main(["eval", str(out), "--env", "Breaking-v0"]) == 1
     assert "ZeroDivisionError" in capsys.readouterr().out
     assert main(["eval", str(out), "--env", "Room-v0"]) == 0
+    head = capsys.readouterr().out
+    assert "return" in head
+    assert "score" not in head
 
 
 def test_from_python_arrays_to_a_policy(tmp_path):

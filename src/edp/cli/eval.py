@@ -119,4 +119,4 @@ def film(spec, states, options, env, path: Path) -> None:
     rolled = evaluator.roll_out(jax.tree.map(lambda leaf: leaf[:1], states))
     video.write(path, env)
     score = spec.task.score(rolled.returns[0, 0])
-    print(f"{path}: {rolled.lengths[0, 0]} steps, score {score:.1f}")
+    print(f"{path}: {rolled.lengths[0, 0]} steps, {spec.task.measure} {score:.1f}")

@@ -175,7 +175,7 @@ def spread_texts(part: dict[str, float]) -> list[str]:
 def evaluation_table(spec: Spec, event: Evaluation, options: EvalOptions, folder: Run) -> None:
     state = ", still running" if folder.is_claimed else ""
     title = f"{folder.title}, step {event.step:,}{state}, {options.act_with} parameters, EAS of {options.eas}"
-    table = Table("seed", "score", "episodes", "lowest", "highest", title=title)
+    table = Table("seed", spec.task.measure, "episodes", "lowest", "highest", title=title)
     for i, row in enumerate(event.scores):
         table.add_row(str(spec.training.seed + i), *evaluation_cells(row[None]))
     if len(event.scores) > 1:
@@ -192,7 +192,7 @@ def offline_table(spec: Spec, rows: list[dict], folder: Run) -> None:
 
     scores = {row["step"]: row["scores"] for row in folder.training_evaluations()}
     seeds = [f"seed {spec.training.seed + i}" for i in range(spec.training.seeds)]
-    table = Table("step", "value by FQE", *(seeds if len(seeds) > 1 else []), "score", title=folder.title)
+    table = Table("step", "value by FQE", *(seeds if len(seeds) > 1 else []), spec.task.measure, title=folder.title)
     values = {row["step"]: metrics.known_mean(row["values"]) for row in rows}
     best = best_of(values, values)
     for row in rows:
