@@ -71,6 +71,8 @@ def write(name: str, log: Log) -> str:
     """Write a log in the format that the name says; gives the place."""
     check_target(name)
     path, suffix = Path(name), Path(name).suffix.lower()
+    if suffix == ".csv":
+        refuse_broken_names(name, log)
     if name.startswith(MINARI):
         from edp.data.minari_sets import write_minari
 
@@ -85,6 +87,12 @@ def write(name: str, log: Log) -> str:
     else:
         d4rl.write(path, {key: part for key, part in steps._asdict().items() if part is not None}, attributes_of(log))
     return name
+
+
+def refuse_broken_names(name: str, log: Log) -> None:
+    for column in (*log.observation_names, *log.action_names):
+        if len(column.splitlines()) > 1:
+            raise UserError(f"{name}: a CSV file cannot have a column called {column!r}, on two lines: write .parquet")
 
 
 def knows_next(log: Log) -> bool:
