@@ -1,5 +1,6 @@
 """Steps from NumPy: arrays, lists of episodes, and ``.npz`` files, with the names of D4RL's layout."""
 
+import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -123,15 +124,27 @@ def open_npz(path: Path, episode_limit: int | None = None) -> Log:
 def read_npz(path: Path, kind: str = "file of arrays") -> dict[str, np.ndarray]:
     """A file's arrays."""
     refuse_missing(path, kind)
+    if not zipfile.is_zipfile(path):
+        raise UserError(f"{path}: not a {kind} (it is no .npz file, or not a whole one)")
     try:
         with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+            arrays = {name: numbers_of(file, name) for name in file.files}
     except Exception as error:  # whatever zipfile, zlib and NumPy raise
         raise UserError(f"{path}: not a {kind} ({first_line(error)})") from None
     others = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
     if others:
         raise UserError(f"{path}: not a {kind} ({listed(others)}: no array)")
     return arrays
+
+
+def numbers_of(file: Any, name: str) -> np.ndarray:
+    """One of a file's arrays. NumPy's own advice on those of Python objects is to run them as code."""
+    try:
+        return file[name]
+    except ValueError as error:
+        if "Object arrays" not in str(error):
+            raise
+    raise ValueError(f"'{printable(name)}' holds Python objects: save it as numbers, or the file without it")
 
 
 def write_npz(path: Path, steps: Steps) -> None:
