@@ -538,6 +538,21 @@ def test_data_and_options_that_do_not_go_together(tmp_path, fails):
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize("command", [("data", "check"), ("train",)])
+def test_places_that_are_no_data(command, tmp_path, monkeypatch, fails):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.tsv", "a.csv.gz", "notes.docx"):
+        Path(name).write_text("a\tb\n1\t2\n")
+    for name, message in (
+        ("nodir/", "nodir/: no such file or folder"),
+        ("none.tsv", "none.tsv: no such file or folder"),
+        ("a.tsv", "a.tsv: rename it to .csv (tabs are fine)"),
+        ("a.csv.gz", "a.csv.gz: unpack it first"),
+        ("notes.docx", "notes.docx: data is .hdf5, .h5, .npz, .csv, .parquet, a folder of tables or minari:NAME"),
+    ):
+        assert message in fails(*command, name)
+
+
 def test_rewards_that_say_nothing_are_noted(tmp_path, capsys):
     file = write_csv(tmp_path / "a.csv")
     words = flags({name: value for name, value in COLUMNS.items() if name != "reward_column"})

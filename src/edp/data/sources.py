@@ -6,18 +6,29 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import h5py
+
 from edp.data import arrays, columns, d4rl
 from edp.data.log import Log, checked, whole
 from edp.errors import UserError
 from edp.options import flag
 
 HDF5, NPZ, TABLES = (".hdf5", ".h5"), (".npz",), (".csv", ".parquet")
+TABS, PACKED = (".tsv", ".tab"), (".gz", ".zip", ".bz2", ".xz", ".zst")
 MINARI = "minari:"
 
 
 def is_source(name: str) -> bool:
     """Whether this is data, and not the name of a task."""
-    return name.startswith(MINARI) or Path(name).suffix.lower() in HDF5 + NPZ + TABLES or is_folder(name)
+    suffixes = HDF5 + NPZ + TABLES + TABS + PACKED
+    return name.startswith(MINARI) or Path(name).suffix.lower() in suffixes or name.endswith("/") or is_there(name)
+
+
+def is_there(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except OSError:  # no name that a file could have
+        return False
 
 
 def is_folder(name: str) -> bool:
@@ -51,7 +62,22 @@ def open_log(name: str, meaning: Mapping[str, Any] = {}, episode_limit: int | No
         return open_table(path, columns.of(meaning))
     if suffix in NPZ:
         return arrays.open_npz(path, episode_limit)
+    if suffix not in HDF5:
+        refuse_other(name)
     return d4rl.open_log(path, episode_limit)
+
+
+def refuse_other(name: str) -> None:
+    """What to do about a file of another kind; one that is HDF5 by its content passes."""
+    path, suffix = Path(name), Path(name).suffix.lower()
+    if not is_there(name):
+        raise UserError(f"{name}: no such file or folder")
+    if suffix in TABS:
+        raise UserError(f"{name}: rename it to .csv (tabs are fine)")
+    if suffix in PACKED:
+        raise UserError(f"{name}: unpack it first")
+    if not h5py.is_hdf5(path):
+        raise UserError(f"{name}: data is {', '.join(HDF5 + NPZ + TABLES)}, a folder of tables or {MINARI}NAME")
 
 
 def check_target(name: str) -> None:
