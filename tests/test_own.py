@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 
 import gymnasium
@@ -325,6 +326,22 @@ def test_evaluating_in_an_environment_without_an_end(short, tmp_path, capsys):
     assert said in capsys.readouterr().out
 
 
+def test_environments_are_looked_for_in_the_current_folder(tmp_path, monkeypatch, fails):
+    monkeypatch.chdir(tmp_path)
+    register = f"import gymnasium\ngymnasium.register('Here-v0', '{__name__}:Room', max_episode_steps=4)\n"
+    Path("room_of_mine.py").write_text(register)
+    words = ["a.npz", "--env", "room_of_mine:Here-v0", "--episodes", "3"]
+    assert main(["data", "record", *words]) == 0
+    monkeypatch.delitem(sys.modules, "room_of_mine")
+    assert main(["train", "a.npz", "--env", "room_of_mine:Here-v0", "--out", "run", *SMALL]) == 0
+    monkeypatch.delitem(sys.modules, "room_of_mine")
+    assert main(["eval", "run", "--env", "room_of_mine:Here-v0"]) == 0
+    assert str(tmp_path) not in sys.path
+    monkeypatch.delitem(sys.modules, "room_of_mine")
+    with pytest.raises(UserError, match="No module named 'room_of_mine'"):
+        edp.record("room_of_mine:Here-v0")  # a program says where its modules are
+
+
 def test_recording_is_the_same_for_the_same_seed():
     first, second, other = (read(edp.record("Room-v0", episodes=2, seed=seed)) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.action, second.action)
@@ -390,7 +407,6 @@ gymnasium.register("Wrong-v0", f"{__name__}:Wrong", max_episode_steps=15, disabl
 )
 def test_code_of_one_s_own_that_fails_is_told_in_one_line(words, message, tmp_path, monkeypatch, fails):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
     Path("mine_a.py").write_text(
         "def broken(obs):\n    return 1 / 0\n\ndef of_two(obs, time):\n    return obs\n\n"
         "class Restless:\n    def reset(self):\n        {}['none']\n\n"

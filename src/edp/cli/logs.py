@@ -139,8 +139,10 @@ def record(argv: list[str]) -> int:
     from edp.cli.find import counting, note
     from edp.data import sources
     from edp.data.record import record as play
+    from edp.envs.make import import_env
 
     sources.check_target(values.to)
+    import_env(values.env)
     with counting("episodes", values.episodes) as advance:
         log = play(
             values.env,

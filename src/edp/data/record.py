@@ -11,7 +11,7 @@ from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
 
 from edp.data.log import Log, Steps
-from edp.envs.make import MOST_STEPS, action_range, is_endless, limited, make_env
+from edp.envs.make import MOST_STEPS, action_range, import_here, is_endless, limited, make_env
 from edp.errors import UserError, first_line
 
 Policy = Callable[[np.ndarray], Any]
@@ -148,21 +148,14 @@ def checked_action(action: Any, space: Any, obs: Any) -> np.ndarray:
 
 def load_callable(name: str) -> Policy:
     """``module:function``, as the user names it; a class makes the policy when it is called without arguments."""
-    import importlib
-    import sys
-    from pathlib import Path
-
     module, _, attribute = name.partition(":")
-    sys.path.insert(0, str(Path.cwd()))
     try:
-        found = importlib.import_module(module)
+        found = import_here(module)
         for part in attribute.split("."):
             found = getattr(found, part)
         found = found() if isinstance(found, type) else found
     except Exception as error:  # it is the user's code
         raise UserError(f"--policy {name}: {type(error).__name__}: {first_line(error)}") from None
-    finally:
-        sys.path.remove(str(Path.cwd()))
     if not callable(found):
         raise UserError(f"--policy {name}: not something that can be called with an observation")
     return found

@@ -1,6 +1,9 @@
 """Any Gymnasium environment as one that sees and does rows of numbers."""
 
+import importlib
+import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -39,6 +42,26 @@ def make_env(env_id: str, **options: Any) -> gymnasium.Env:
         flat: Any = spaces.flatten_space(acted)
         env = TransformAction(env, lambda action: np.reshape(action, acted.shape), flat)
     return env
+
+
+def import_here(module: str) -> Any:
+    """A module that the user named on the command line: one of the current folder, too."""
+    folder = str(Path.cwd())
+    sys.path.insert(0, folder)
+    try:
+        return importlib.import_module(module)
+    finally:
+        sys.path.remove(folder)
+
+
+def import_env(env_id: str) -> None:
+    """The module of ``module:ID``, which registers the environment."""
+    module, colon, _ = env_id.partition(":")
+    if colon:
+        try:
+            import_here(module)
+        except Exception as error:  # it is the user's code
+            raise UserError(f"environment {env_id!r}: {type(error).__name__}: {first_line(error)}") from None
 
 
 def limited(env: gymnasium.Env) -> gymnasium.Env:
