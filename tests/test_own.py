@@ -342,6 +342,19 @@ def test_environments_are_looked_for_in_the_current_folder(tmp_path, monkeypatch
         edp.record("room_of_mine:Here-v0")  # a program says where its modules are
 
 
+def test_actions_outside_of_the_range_are_noted_once():
+    said = []
+    log = edp.record("Pendulum-v1", lambda obs: [5.0 * obs[0]], episodes=1, max_steps=50, on_note=said.append)
+    (steps,) = log.pieces()
+    count = int((np.abs(steps.actions) > 2).sum())
+    assert count
+    assert said == [
+        f"{count} of 50 actions are outside of the environment's range, and are recorded as they were given"
+    ]
+    edp.record("Pendulum-v1", episodes=1, max_steps=50, on_note=said.append)
+    assert len(said) == 1
+
+
 def test_recording_is_the_same_for_the_same_seed():
     first, second, other = (read(edp.record("Room-v0", episodes=2, seed=seed)) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.action, second.action)

@@ -3,7 +3,7 @@
 import json
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
@@ -52,6 +52,12 @@ class Recorder(gymnasium.Wrapper):
         """Steps of each episode that has ended."""
         ends = [number for number, step in enumerate(self.steps, 1) if step[3] or step[4]]
         return [end - start for start, end in zip([0, *ends], ends, strict=False)]
+
+    def outside(self) -> int:
+        """How many actions were not in the environment's range."""
+        actions, space = np.array([step[1] for step in self.steps]), cast(spaces.Box, self.action_space)
+        low, high = (side.astype(np.float32).ravel() for side in (space.low, space.high))
+        return int(((actions < low) | (actions > high)).any(axis=1).sum())
 
     def log(self) -> Log:
         if not self.steps:
@@ -114,6 +120,12 @@ def record(
     if cut:
         on_note(
             f"{cut} of {episodes} episodes were cut off after {MOST_STEPS:,} steps, for the environment has no limit"
+        )
+    outside = recorder.outside()
+    if outside:
+        on_note(
+            f"{outside:,} of {len(recorder.steps):,} actions are outside of the environment's range, and are recorded "
+            "as they were given"
         )
     return recorder.log()
 
