@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
@@ -13,7 +14,7 @@ import pytest
 
 import edp
 from edp.cli import main
-from edp.data import sources
+from edp.data import sources, tasks
 from edp.data.log import read
 from edp.errors import UserError
 from edp.run import Run
@@ -269,7 +270,26 @@ def test_a_format_without_a_place_for_the_environment_says_so(tmp_path, capsys):
     file = edp.write(recorder.log(), tmp_path / "a.hdf5")
     assert sources.open_log(file).env_options == {"goal": 19.0, "max_episode_steps": 15}
     assert main(["data", "convert", file, str(tmp_path / "a.csv")]) == 0
-    assert "a.csv: does not say that this was recorded in Room-v0" in capsys.readouterr().err
+    assert "a.csv: will not say that this was recorded in Room-v0 (.hdf5 and" in capsys.readouterr().err
+
+
+def test_an_environment_that_minari_cannot_know_is_said(minari_folder, tmp_path, capsys):
+    rows = np.zeros((3, 2)), np.zeros((3, 1)), np.zeros(3), np.array([False, False, True])
+    file = edp.write(edp.from_arrays(*rows, env="Elsewhere-v0"), tmp_path / "a.hdf5")
+    assert main(["data", "convert", file, "minari:mine/elsewhere-v0"]) == 0
+    assert "recorded in Elsewhere-v0 (it is not registered here)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [{"env_id": "x"}, {"disable_env_checker": 1}, {"nothing": 3}])
+def test_options_of_an_environment_that_it_does_not_have(options, tmp_path, fails):
+    log = edp.record("Room-v0", episodes=2)
+    file = edp.write(replace(log, env_options=options), tmp_path / "a.hdf5")
+    assert "environment 'Room-v0': TypeError" in fails("train", file, "--out", tmp_path / "run")
+
+
+def test_environments_are_not_shown_while_they_are_evaluated():
+    log = replace(edp.record("Room-v0", episodes=1), env_options={"render_mode": "human", "goal": 19.0})
+    assert json.loads(tasks.own("a.hdf5", log, "").env_options) == {"goal": 19.0}
 
 
 def test_an_environment_whose_options_cannot_be_written_down_is_not_named():

@@ -110,8 +110,9 @@ def convert(argv: list[str]) -> int:
         log = replace(log, low=ranges.get("action_low", log.low), high=ranges.get("action_high", log.high))
     if log.left_out:
         note(f"left out: {', '.join(log.left_out[:12])}{', …' if len(log.left_out) > 12 else ''}")
-    if log.env and not sources.keeps_environment(values.to):
-        note(f"{values.to}: does not say that this was recorded in {log.env}, which .hdf5 and {sources.MINARI}NAME do")
+    why = sources.loses_environment(values.to, log)
+    if why:
+        note(f"{values.to}: will not say that this was recorded in {log.env} ({why})")
     with ending_on_sigterm():
         place = sources.write(values.to, log)
     if values.to.startswith(sources.MINARI) and not sources.knows_next(log):

@@ -132,6 +132,12 @@ def attributes_of(log: Log) -> dict[str, Any]:
     return ({"env": log.env} | options if log.env else {}) | ends
 
 
-def keeps_environment(name: str) -> bool:
-    """Whether a log's environment and reference scores have a place in this format."""
-    return name.startswith(MINARI) or Path(name).suffix.lower() in HDF5
+def loses_environment(name: str, log: Log) -> str:
+    """Why a copy would not say which environment the log was recorded in; nothing if it does."""
+    from edp.envs.make import is_registered
+
+    if not log.env or Path(name).suffix.lower() in HDF5:
+        return ""
+    if not name.startswith(MINARI):
+        return f"{HDF5[0]} and {MINARI}NAME would"
+    return "" if is_registered(log.env) else "it is not registered here"

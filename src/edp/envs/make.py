@@ -22,7 +22,7 @@ class Endless(TimeLimit):
     """Cuts off the episodes of an environment that has no limit of its own, and might go on for ever."""
 
 
-def make_env(env_id: str, **options: Any) -> gymnasium.Env:
+def make_env(env_id: str, /, **options: Any) -> gymnasium.Env:
     """Observations and actions of many parts are flattened, in the order of ``gymnasium.spaces.flatten``."""
     try:
         env = gymnasium.make(env_id, disable_env_checker=True, **options)
