@@ -38,6 +38,18 @@ def test_one_observation_or_many(folder, rng):
         policy.act(np.zeros(12))
 
 
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e39])
+def test_what_is_not_finite_is_never_acted_on(folder, bad):
+    policy, obs = edp.load_policy(folder), np.zeros((2, 11))
+    obs[1, 4] = bad
+    with pytest.raises(UserError, match=r"NaN or Inf .* in row 1, column 4"):
+        policy.act(obs)
+    with pytest.raises(UserError, match=r"NaN or Inf .* in column 4"):
+        policy.act(obs[1])
+    assert np.isfinite(policy.act(obs[0])).all()
+
+
 def test_no_observation_at_all(folder):
     policy = edp.load_policy(folder)
     assert policy.act(np.zeros((0, 11))).shape == (0, 3)

@@ -1,6 +1,11 @@
 """Data of one's own, from the file to the policy in use."""
 
 import json
+import os
+import re
+import signal
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
@@ -9,7 +14,7 @@ import pytest
 
 import edp
 from edp.cli import main
-from edp.data import sources
+from edp.data import sources, tasks
 from edp.data.log import read
 from edp.errors import UserError
 from edp.run import Run
@@ -155,7 +160,8 @@ def test_an_environment_of_one_s_own_needs_the_user_s_word(trained, fails, tmp_p
 class Room(gymnasium.Env):
     """Observations of several parts, and actions in units of their own."""
 
-    def __init__(self):
+    def __init__(self, goal=21.0):
+        self.goal = goal
         box = gymnasium.spaces.Box
         self.observation_space = gymnasium.spaces.Dict({"room": box(0, 40, (1,)), "goal": box(0, 40, (2,))})
         self.action_space = box(np.float32(LOW), np.float32(HIGH))
@@ -167,16 +173,17 @@ class Room(gymnasium.Env):
 
     @property
     def seen(self):
-        return {"room": np.float32([self.room]), "goal": np.float32([21.0, 20.0])}
+        return {"room": np.float32([self.room]), "goal": np.float32([self.goal, 20.0])}
 
     def step(self, action):
         assert self.action_space.contains(np.asarray(action, np.float32)), action
         self.room += 0.01 * (action[0] - self.room) * action[1] / 100
         self.step_number += 1
-        return self.seen, -abs(self.room - 21.0), False, False, {}
+        return self.seen, -abs(self.room - self.goal), False, False, {}
 
 
 gymnasium.register("Room-v0", f"{__name__}:Room", max_episode_steps=15)
+gymnasium.register("EndlessRoom-v0", f"{__name__}:Room")
 
 
 @pytest.fixture
@@ -212,6 +219,86 @@ def test_a_minari_set_trains_and_is_evaluated_with_its_reference_scores(minari_f
     assert main(["eval", str(out), "--episodes", "1"]) == 0
 
 
+STORAGE = "minari.dataset._storages.hdf5_storage.HDF5Storage.update_episodes"
+
+
+@pytest.mark.parametrize(("to", "writer"), [("minari:a/b/c-v0", STORAGE), ("c.npz", "numpy.savez_compressed")])
+def test_a_conversion_that_is_ended_leaves_nothing_behind(to, writer, minari_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = edp.write(edp.record("Room-v0", episodes=2), "a.hdf5")
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM))
+        with pytest.raises(SystemExit) as ended:
+            main(["data", "convert", file, to])
+    assert ended.value.code == 143
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / file]
+    assert main(["data", "convert", file, to]) == 0
+    assert read(sources.open_log(to)).obs.shape == (30, 3)
+
+
+def test_what_a_killed_conversion_leaves_is_in_nobody_s_way(minari_folder, tmp_path):
+    log = edp.record("Room-v0", episodes=2)
+    (tmp_path / "minari" / ".edp-killed" / "mine" / "room-v0" / "data").mkdir(parents=True)
+    assert main(["data", "convert", edp.write(log, tmp_path / "a.hdf5"), "minari:mine/room-v0"]) == 0
+    import minari
+
+    assert list(minari.list_local_datasets()) == ["mine/room-v0"]
+    assert minari.load_dataset("mine/room-v0").total_steps == 30
+
+
+@pytest.mark.parametrize("to", ["minari:mine/copy-v0", "copy.hdf5"])
+def test_a_copy_keeps_the_environment_with_its_options(to, minari_folder, tmp_path, monkeypatch):
+    import minari
+
+    monkeypatch.chdir(tmp_path)
+    env = minari.DataCollector(gymnasium.make("Room-v0", goal=19.0, max_episode_steps=7))
+    env.reset(seed=0)
+    while not env.step(env.action_space.sample())[3]:
+        pass
+    env.create_dataset("mine/room-v1", ref_min_score=-60.0, ref_max_score=0.0)
+    assert main(["data", "convert", "minari:mine/room-v1", to]) == 0
+    first, copy = sources.open_log("minari:mine/room-v1"), sources.open_log(to)
+    assert first.env_options == {"goal": 19.0, "max_episode_steps": 7}
+    assert (copy.env, copy.env_options, copy.reference) == (first.env, first.env_options, first.reference)
+    assert gymnasium.spec("Room-v0").kwargs == {}
+
+
+def test_a_format_without_a_place_for_the_environment_says_so(tmp_path, capsys):
+    recorder = edp.Recorder(gymnasium.make("Room-v0", goal=19.0))
+    recorder.reset(seed=0)
+    recorder.step(np.float32([30.0, 50.0]))
+    file = edp.write(recorder.log(), tmp_path / "a.hdf5")
+    assert sources.open_log(file).env_options == {"goal": 19.0, "max_episode_steps": 15}
+    assert main(["data", "convert", file, str(tmp_path / "a.csv")]) == 0
+    assert "a.csv: will not say that this was recorded in Room-v0 (.hdf5 and" in capsys.readouterr().err
+
+
+def test_an_environment_that_minari_cannot_know_is_said(minari_folder, tmp_path, capsys):
+    rows = np.zeros((3, 2)), np.zeros((3, 1)), np.zeros(3), np.array([False, False, True])
+    file = edp.write(edp.from_arrays(*rows, env="Elsewhere-v0"), tmp_path / "a.hdf5")
+    assert main(["data", "convert", file, "minari:mine/elsewhere-v0"]) == 0
+    assert "recorded in Elsewhere-v0 (it is not registered here)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [{"env_id": "x"}, {"disable_env_checker": 1}, {"nothing": 3}])
+def test_options_of_an_environment_that_it_does_not_have(options, tmp_path, fails):
+    log = edp.record("Room-v0", episodes=2)
+    file = edp.write(replace(log, env_options=options), tmp_path / "a.hdf5")
+    assert "environment 'Room-v0': TypeError" in fails("train", file, "--out", tmp_path / "run")
+
+
+def test_environments_are_not_shown_while_they_are_evaluated():
+    log = replace(edp.record("Room-v0", episodes=1), env_options={"render_mode": "human", "goal": 19.0})
+    assert json.loads(tasks.own("a.hdf5", log, "").env_options) == {"goal": 19.0}
+
+
+def test_an_environment_whose_options_cannot_be_written_down_is_not_named():
+    recorder = edp.Recorder(gymnasium.make("Room-v0", goal=np.float32(19.0)))
+    recorder.reset(seed=0)
+    recorder.step(np.float32([30.0, 50.0]))
+    assert recorder.log().env == ""
+
+
 def test_recording_a_callable_and_training_on_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("operator_of_mine.py").write_text("def act(obs):\n    return [40.0, 10 * obs[2] % 100]\n")
@@ -223,6 +310,69 @@ def test_recording_a_callable_and_training_on_it(tmp_path, monkeypatch, capsys):
     np.testing.assert_allclose(data.action[:, 1], 10 * data.obs[:, 2] % 100, rtol=1e-5)
     assert (data.not_done == 1).all()
     assert len(data.returns) == 3
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """What takes 10,000 steps otherwise."""
+    for module in ("edp.envs.make", "edp.data.record", "edp.evaluator", "edp.cli.tables"):
+        monkeypatch.setattr(f"{module}.MOST_STEPS", 30)
+
+
+def test_recording_an_environment_without_an_end(short, tmp_path, capsys, fails):
+    words = ["data", "record", str(tmp_path / "a.npz"), "--env", "EndlessRoom-v0", "--episodes", "2"]
+    assert main(words) == 0
+    captured = capsys.readouterr()
+    assert "60 steps" in captured.out
+    assert "2 of 2 episodes were cut off after 30 steps, for the environment has no limit" in captured.err
+    assert main([*words, "--max-steps", "7"]) == 0
+    captured = capsys.readouterr()
+    assert "14 steps" in captured.out
+    assert "cut off" not in captured.err
+    assert "--max-steps must be at least 1" in fails(*words, "--max-steps", "0")
+    with pytest.warns(UserWarning, match="1 of 1 episodes were cut off"):
+        assert edp.record(Room(), episodes=1).size == 30
+    assert edp.record(Room(), episodes=1, max_steps=5).size == 5
+    assert edp.record("Room-v0", episodes=1).size == 15
+
+
+def test_evaluating_in_an_environment_without_an_end(short, tmp_path, capsys):
+    out, file = tmp_path / "run", edp.write(edp.record("Room-v0", episodes=4), tmp_path / "a.npz")
+    assert main(["train", file, "--env", "EndlessRoom-v0", "--out", str(out), *SMALL]) == 0
+    said = "cut off after 30 steps, for the environment has no limit of its own (max_episode_steps): 2 episodes"
+    assert said in capsys.readouterr().out
+    assert Run.open(out).training_evaluations()[-1]["lengths"] == [[30, 30]]
+    assert main(["eval", str(out)]) == 0
+    assert said in capsys.readouterr().out
+
+
+def test_environments_are_looked_for_in_the_current_folder(tmp_path, monkeypatch, fails):
+    monkeypatch.chdir(tmp_path)
+    register = f"import gymnasium\ngymnasium.register('Here-v0', '{__name__}:Room', max_episode_steps=4)\n"
+    Path("room_of_mine.py").write_text(register)
+    words = ["a.npz", "--env", "room_of_mine:Here-v0", "--episodes", "3"]
+    assert main(["data", "record", *words]) == 0
+    monkeypatch.delitem(sys.modules, "room_of_mine")
+    assert main(["train", "a.npz", "--env", "room_of_mine:Here-v0", "--out", "run", *SMALL]) == 0
+    monkeypatch.delitem(sys.modules, "room_of_mine")
+    assert main(["eval", "run", "--env", "room_of_mine:Here-v0"]) == 0
+    assert str(tmp_path) not in sys.path
+    monkeypatch.delitem(sys.modules, "room_of_mine")
+    with pytest.raises(UserError, match="No module named 'room_of_mine'"):
+        edp.record("room_of_mine:Here-v0")  # a program says where its modules are
+
+
+def test_actions_outside_of_the_range_are_noted_once():
+    said = []
+    log = edp.record("Pendulum-v1", lambda obs: [5.0 * obs[0]], episodes=1, max_steps=50, on_note=said.append)
+    (steps,) = log.pieces()
+    count = int((np.abs(steps.actions) > 2).sum())
+    assert count
+    assert said == [
+        f"{count} of 50 actions are outside of the environment's range, and are recorded as they were given"
+    ]
+    edp.record("Pendulum-v1", episodes=1, max_steps=50, on_note=said.append)
+    assert len(said) == 1
 
 
 def test_recording_is_the_same_for_the_same_seed():
@@ -261,6 +411,57 @@ def test_policies_that_are_none(policy, message, fails, tmp_path):
     assert not (tmp_path / "a.npz").exists()
 
 
+class Breaking(Room):
+    def step(self, action):
+        return 1 / 0
+
+
+class Wrong(Room):
+    def reset(self, *, seed=None, options=None):
+        return self.observation_space.sample()
+
+
+gymnasium.register("Breaking-v0", f"{__name__}:Breaking", max_episode_steps=15, disable_env_checker=True)
+gymnasium.register("Wrong-v0", f"{__name__}:Wrong", max_episode_steps=15, disable_env_checker=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--policy", "mine_a:broken"], "the policy, in episode 0: ZeroDivisionError: division by zero"),
+        (["--policy", "mine_a:of_two"], "the policy, in episode 0: TypeError: of_two() missing 1 required"),
+        (["--policy", "mine_a:Restless"], "the policy's reset, in episode 0: KeyError"),
+        (["--policy", "mine_b:act"], "--policy mine_b:act: ZeroDivisionError: division by zero"),
+        (["--env", "mine_b:X-v0"], "ZeroDivisionError: division by zero"),
+        (["--env", "mine_c:X-v0"], "SyntaxError"),
+        (["--env", "Breaking-v0"], "the environment, in episode 0: ZeroDivisionError: division by zero"),
+        (["--env", "Wrong-v0"], "the environment, in episode 0: "),
+    ],
+)
+def test_code_of_one_s_own_that_fails_is_told_in_one_line(words, message, tmp_path, monkeypatch, fails):
+    monkeypatch.chdir(tmp_path)
+    Path("mine_a.py").write_text(
+        "def broken(obs):\n    return 1 / 0\n\ndef of_two(obs, time):\n    return obs\n\n"
+        "class Restless:\n    def reset(self):\n        {}['none']\n\n"
+        "    def __call__(self, obs):\n        return obs\n"
+    )
+    Path("mine_b.py").write_text("1 / 0\n")
+    Path("mine_c.py").write_text("def (\n")
+    assert message in fails("data", "record", "a.npz", "--env", "Room-v0", *words)
+    assert not Path("a.npz").exists()
+
+
+def test_an_evaluation_of_nothing_but_failures_is_one(tmp_path, capsys):
+    out, file = tmp_path / "run", edp.write(edp.record("Room-v0", episodes=4), tmp_path / "a.npz")
+    assert main(["train", file, "--out", str(out), *SMALL]) == 0
+    assert main(["eval", str(out), "--env", "Breaking-v0"]) == 1
+    assert "ZeroDivisionError" in capsys.readouterr().out
+    assert main(["eval", str(out), "--env", "Room-v0"]) == 0
+    head = capsys.readouterr().out
+    assert "return" in head
+    assert "score" not in head
+
+
 def test_from_python_arrays_to_a_policy(tmp_path):
     rng = np.random.default_rng(0)
     episodes = [
@@ -280,6 +481,95 @@ def test_from_python_arrays_to_a_policy(tmp_path):
     assert main(["train", "--resume", str(tmp_path / "run"), "--steps", "60", "--data", place]) == 0
 
 
+def an_episode(**changed):
+    found = {"observations": np.zeros((5, 2)), "actions": np.zeros((5, 1)), "rewards": np.zeros(5), "terminated": True}
+    return {key: value for key, value in (found | changed).items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"terminated": [False] * 5}, "episode 0: terminated must be one True or False for the whole episode"),
+        ({"terminated": np.zeros(5, bool)}, "not an array of shape (5,)"),
+        ({"terminated": "False"}, "not 'False'"),
+        ({"terminated": np.nan}, "not nan"),
+        ({"terminated": 0}, "not 0"),
+        ({"truncated": [True]}, "truncated must be one True or False"),
+        ({"terminated": None}, "has no terminated"),
+        ({"termnated": True}, "unknown key 'termnated': did you mean 'terminated'?"),
+        ({"infos": {}}, "unknown key 'infos'"),
+        ({"observations": np.zeros((6, 2)), "next_observations": np.zeros((5, 2))}, "give one of them"),
+        ({"observations": np.zeros(5)}, "observations has shape (5,): one row a step, so (5, 1) for one number"),
+    ],
+)
+def test_episodes_that_are_not_understood(changed, message):
+    with pytest.raises(UserError, match=re.escape(message)):
+        edp.from_episodes([an_episode(**changed)])
+
+
+def test_an_episode_that_is_no_dict():
+    with pytest.raises(UserError, match="episode 1: must be a dict"):
+        edp.from_episodes([an_episode(), (np.zeros((5, 2)), np.zeros((5, 1)))])  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("flags", "ended"),
+    [
+        ({"terminated": np.bool_(True)}, True),
+        ({"terminated": np.True_, "truncated": True}, True),
+        ({"terminated": False, "truncated": False}, False),
+        ({"terminated": None, "truncated": True}, False),
+        ({"terminated": None, "truncated": False}, True),
+    ],
+)
+def test_either_flag_of_an_episode_tells_how_it_ended(flags, ended):
+    (steps,) = edp.from_episodes([an_episode(**flags)]).pieces()
+    np.testing.assert_array_equal(steps.terminals, [False] * 4 + [ended])
+    np.testing.assert_array_equal(steps.timeouts, [False] * 4 + [not ended])
+
+
+def test_episodes_may_have_the_states_after_their_steps(rng):
+    after = rng.normal(size=(5, 2))
+    data = read(edp.from_episodes([an_episode(next_observations=after, terminated=False)]))
+    np.testing.assert_array_equal(data.next_obs, after.astype(np.float32))
+
+
+def test_lists_are_as_good_as_tuples(tmp_path):
+    file = write_csv(tmp_path / "a.csv")
+    lists = {name: list(value) if isinstance(value, tuple) else value for name, value in COLUMNS.items()}
+    np.testing.assert_array_equal(read(edp.open_log(file, lists)).obs, read(edp.open_log(file, COLUMNS)).obs)
+    policy = edp.fit(file, tmp_path / "run", columns=lists, **OPTIONS | {"hidden": [16, 16], "critic_hidden": [16, 16]})
+    assert policy.spec.policy.hidden == (16, 16)
+    assert edp.load_policy(tmp_path / "run").act(np.zeros(2)).shape == (2,)
+    with pytest.raises(UserError, match="--observation-columns must be a list of names, not 'room_c'"):
+        edp.open_log(file, COLUMNS | {"observation_columns": "room_c"})
+    with pytest.raises(UserError, match="--hidden must be a list of whole numbers, not 16"):
+        edp.fit(file, tmp_path / "other", columns=COLUMNS, hidden=16)
+
+
+def test_public_names_are_shown_and_there():
+    assert {"fit", "UserError", "load_policy"} <= set(dir(edp))
+    assert edp.UserError is UserError
+    assert all(getattr(edp, name) for name in dir(edp))
+
+
+def test_wrong_words_in_python_are_the_user_s_errors_too(trained, tmp_path):
+    file, run = trained
+    rows = np.zeros((5, 2)), np.zeros((5, 1)), np.zeros(5), np.zeros(5, bool)
+    for call, message in (
+        (lambda: edp.open_log(file, {"observation_columnz": ["a"]}), "did you mean 'observation_columns'?"),
+        (lambda: edp.fit(file, tmp_path / "run", columns=COLUMNS, step=3), "'step': did you mean 'steps'?"),
+        (lambda: edp.fit(file, tmp_path / "run", columns=COLUMNS, steps="abc"), "--steps must be a whole number"),
+        (lambda: edp.load_policy(run, easy=3), "'easy': did you mean 'eas'?"),
+        (lambda: edp.from_arrays(*rows[:3], None), "arrays: has no terminals"),
+        (lambda: edp.from_arrays(*rows[:2], None, rows[3]), "arrays: has no rewards"),
+        (lambda: edp.from_arrays(np.zeros(5), *rows[1:]), "observations has shape (5,): one row a step, so (5, 1)"),
+    ):
+        with pytest.raises(UserError, match=re.escape(message)):
+            call()
+    assert not (tmp_path / "run").exists()
+
+
 def test_data_and_options_that_do_not_go_together(tmp_path, fails):
     file = write_csv(tmp_path / "a.csv")
     assert "which columns are the observations? Say it with --observation-columns" in fails("train", file)
@@ -295,6 +585,21 @@ def test_data_and_options_that_do_not_go_together(tmp_path, fails):
     assert "--n-step would change nothing" in fails("train", file, *flags(COLUMNS), "--algo", "bc", "--n-step", "3")
     assert "--observation-columns is for tables" in fails("train", "a.npz", "--observation-columns", "x")
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("command", [("data", "check"), ("train",)])
+def test_places_that_are_no_data(command, tmp_path, monkeypatch, fails):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.tsv", "a.csv.gz", "notes.docx"):
+        Path(name).write_text("a\tb\n1\t2\n")
+    for name, message in (
+        ("nodir/", "nodir/: no such file or folder"),
+        ("none.tsv", "none.tsv: no such file or folder"),
+        ("a.tsv", "a.tsv: rename it to .csv (tabs are fine)"),
+        ("a.csv.gz", "a.csv.gz: unpack it first"),
+        ("notes.docx", "notes.docx: data is .hdf5, .h5, .npz, .csv, .parquet, a folder of tables or minari:NAME"),
+    ):
+        assert message in fails(*command, name)
 
 
 def test_rewards_that_say_nothing_are_noted(tmp_path, capsys):

@@ -130,5 +130,5 @@ def test_parts_can_be_resolved_without_the_rest():
     assert (
         settings.resolve((ALGORITHMS["onestep"], POLICIES["diffusion"]), layers, {}).parts[0].evaluation_steps == 50_000
     )
-    with pytest.raises(TypeError, match="no such options: calls"):
+    with pytest.raises(UserError, match="unknown option of this algorithm with this policy 'calls'"):
         settings.resolve((ALGORITHMS["onestep"],), layers, {"calls": 3})

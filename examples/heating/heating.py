@@ -1,6 +1,6 @@
 """A house with a heat pump, as a Gymnasium environment: the process whose logs the example trains on.
 
-Importing this module registers ``Heating-v0``; with this folder on PYTHONPATH, ``--env heating:Heating-v0`` finds it.
+Importing this module registers ``Heating-v0``; in this folder, ``--env heating:Heating-v0`` finds it.
 
 Every half hour somebody sets the temperature of the water that flows to the radiators and how far their valve is open.
 Three bodies store heat: the radiators with their water, the room, and the walls. The sun and the weather change, and

@@ -8,10 +8,12 @@ if TYPE_CHECKING:
     from edp.data.arrays import from_arrays, from_episodes
     from edp.data.record import Recorder, record
     from edp.deploy import LoadedPolicy, load_policy
+    from edp.errors import UserError
 
 __all__ = [
     "LoadedPolicy",
     "Recorder",
+    "UserError",
     "fit",
     "from_arrays",
     "from_episodes",
@@ -25,6 +27,7 @@ PLACES = {
     "edp.data.arrays": ("from_arrays", "from_episodes"),
     "edp.data.record": ("Recorder", "record"),
     "edp.deploy": ("LoadedPolicy", "load_policy"),
+    "edp.errors": ("UserError",),
 }
 
 
@@ -34,3 +37,7 @@ def __getattr__(name: str) -> Any:
         if name in names:
             return getattr(import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

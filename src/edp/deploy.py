@@ -1,7 +1,7 @@
 """Trained policies out of their runs, for use: NumPy in, NumPy out."""
 
 import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from edp import evaluate
-from edp.errors import UserError
+from edp.errors import UserError, unknown
 from edp.evaluator import actors
 from edp.loading import load
 from edp.options import check
@@ -45,6 +45,8 @@ class LoadedPolicy:
         rows = obs[None] if obs.ndim == 1 else obs
         if rows.ndim != 2 or rows.shape[1] != self.dims[0]:
             raise ValueError(f"observations have {self.dims[0]} numbers, not shape {obs.shape}")
+        if not np.isfinite(rows).all():
+            raise not_finite(rows)
         count = len(rows)
         if self._count != count:
             if self._memories is not None and self._step:
@@ -64,6 +66,13 @@ class LoadedPolicy:
         return chosen[0] if obs.ndim == 1 else chosen
 
 
+def not_finite(rows: np.ndarray) -> UserError:
+    """Where the first of them is: an action that is NaN must never reach a plant."""
+    row, column = np.argwhere(~np.isfinite(rows))[0]
+    where = f"row {row}, column {column}" if len(rows) > 1 else f"column {column}"
+    return UserError(f"the observation has NaN or Inf (in float32) in {where}: fill it in, or do not act on it")
+
+
 def load_policy(
     run: str | Path, *, seed: int | None = None, checkpoint: int | str | None = None, draws: int = 0, **acting: Any
 ) -> LoadedPolicy:
@@ -74,6 +83,10 @@ def load_policy(
     spec, found = load(Run.open(Path(run)), checkpoint)
     for damaged in found.damaged:
         warnings.warn(f"{damaged}; that of step {found.step} is used", stacklevel=2)
+    known = [entry.name for entry in fields(EvalOptions)]
+    for name in acting:
+        if name not in known:
+            raise unknown("option of acting", name, known)
     options = check(replace(spec.evaluation, **acting))
     sampler, seeds = check_acting(spec, options), range(spec.training.seed, spec.training.seed + spec.training.seeds)
     seed = seeds[0] if seed is None else seed

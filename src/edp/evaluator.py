@@ -9,6 +9,7 @@ import numpy as np
 
 from edp import distributed, train
 from edp.diffusion import Sampler
+from edp.envs.make import MOST_STEPS, is_endless
 from edp.errors import UserError
 from edp.evaluate import Episodes, Pool, StoppedError, evaluate
 from edp.run import Run
@@ -20,6 +21,7 @@ class Evaluation(NamedTuple):
     scores: np.ndarray  # (seeds, episodes), normalised; NaN where an episode failed
     seconds: float
     failures: list[str]  # and why
+    cut: int = 0  # episodes that were cut off at MOST_STEPS, because the environment has no limit of its own
 
 
 def actors(states: Any, act_with: str, sampler: Sampler | None) -> tuple[Any, Any]:
@@ -38,6 +40,7 @@ class Evaluator:
         size = min(self.options.parallel or self.options.episodes, self.options.episodes)
         self.rows = train.own_rows(spec.training.seeds)
         self.pools = [Pool(spec.task.make_env, size) for _ in self.rows]
+        self.endless = is_endless(self.pools[0].free[0])
         env, known = self.pools[0].free[0], spec.units and spec.units.dims
         self.dims = env.observation_space.shape[0], env.action_space.shape[0]  # pyright: ignore
         if known and known != self.dims:
@@ -106,7 +109,8 @@ class Evaluator:
             }
         )
         folder.log_time({"step": step, "kind": kind, "evaluation_seconds": round(seconds, 2)})
-        return Evaluation(step, scores, seconds, [f"{place}: {why}" for place, why in failures.items()])
+        cut = int((rolled.lengths >= MOST_STEPS).sum()) if self.endless else 0
+        return Evaluation(step, scores, seconds, [f"{place}: {why}" for place, why in failures.items()], cut)
 
 
 def without_nan(values: Iterable[float]) -> list[float | None]:

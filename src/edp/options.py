@@ -1,12 +1,13 @@
 """Options as dataclass fields: a default, a sentence of help, and the range that makes sense."""
 
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from typing import Any, get_args, get_origin
 
 from edp.errors import UserError
 
 LARGEST = 2**31 - 1  # that devices count to
 NAMES = {int: "whole number", float: "number", str: "word", bool: "true or false"}
+LISTED = {int: "whole numbers", float: "numbers", str: "names"}
 
 
 def option(default: Any, help: str, low: float | None = None, high: float | None = None) -> Any:
@@ -19,15 +20,16 @@ def flag(name: str) -> str:
 
 
 def check(config: Any) -> Any:
-    """Refuse values of the wrong kind or outside their range; gives the config back."""
+    """Refuse values of the wrong kind or outside their range; gives the config back, with tuples where it has lists."""
+    lists = {entry.name: getattr(config, entry.name) for entry in fields(config)}
+    config = replace(config, **{name: tuple(value) for name, value in lists.items() if isinstance(value, list)})
     for entry in fields(config):
         value, low, high = getattr(config, entry.name), entry.metadata.get("low"), entry.metadata.get("high")
         many = get_origin(entry.type) is tuple
         kind = get_args(entry.type)[0] if many else entry.type
         if many != isinstance(value, tuple):
-            raise UserError(
-                f"{flag(entry.name)} must be {'several numbers' if many else f'one {NAMES[kind]}'}, not {value!r}"
-            )
+            wanted = f"a list of {LISTED[kind]}" if many else f"one {NAMES[kind]}"
+            raise UserError(f"{flag(entry.name)} must be {wanted}, not {value!r}")
         if kind is int and high is None:
             high = LARGEST
         for number in value if many else (value,):

@@ -102,9 +102,9 @@ def resolve(classes: Iterable[type], layers: list[tuple[str, Values]], given: Va
                 settings[name] = Setting(value, origin)
             elif origin.startswith("preset"):
                 raise UserError(f"{origin} sets {flag(name)}, which this algorithm with this policy does not have")
-    unknown_names = given.keys() - settings.keys()
-    if unknown_names:
-        raise TypeError(f"no such options: {', '.join(sorted(unknown_names))}")
+    for name in given:
+        if name not in settings:
+            raise unknown("option of this algorithm with this policy", name, settings)
     settings |= {name: Setting(value, "command line") for name, value in given.items()}
     follow_steps(settings)
     parts = [check(cls(**{entry.name: settings[entry.name].value for entry in fields(cls)})) for cls in classes]
@@ -113,9 +113,9 @@ def resolve(classes: Iterable[type], layers: list[tuple[str, Values]], given: Va
 
 def follow_steps(settings: dict[str, Setting]) -> None:
     """Values that depend on the length of the run, unless somebody chose them."""
-    if "steps" not in settings:
+    steps = settings["steps"].value if "steps" in settings else None
+    if type(steps) is not int:  # which is refused later
         return
-    steps = settings["steps"].value
     if "evaluation_steps" in settings and settings["evaluation_steps"].origin == "default":
         settings["evaluation_steps"] = Setting(max(1, steps // 2), "half of --steps")
     if settings["act_with"].origin == "default" and steps <= settings["policy_target_after"].value:

@@ -147,7 +147,7 @@ def test_eval_films_an_episode_or_says_why_not(run_folder, tmp_path, capsys, mon
         return
     assert main(words) == 0
     evaluation = json.loads((run_folder / "evaluations.jsonl").read_text().splitlines()[-1])
-    assert f"{film}: {evaluation['lengths'][0][0]} steps, score {evaluation['scores'][0][0]:.1f}" in (
+    assert f"{film}: {evaluation['lengths'][0][0]} steps, normalised score {evaluation['scores'][0][0]:.1f}" in (
         capsys.readouterr().out.replace("\n", "")
     )
     frames = imageio.v3.imread(film)

@@ -480,6 +480,17 @@ def test_tables_keep_the_names_of_their_columns(tmp_path):
         np.testing.assert_array_equal(log.whole(again).observations, log.whole(original).observations)
 
 
+def test_names_on_two_lines_are_not_written_to_csv(tmp_path):
+    rows = {"observation_a\nb": [1.0, 2.0], "action_0": [0.0, 1.0], "episode": [0, 0]}
+    pq.write_table(pa.table(rows), tmp_path / "a.parquet")
+    opened = sources.open_log(str(tmp_path / "a.parquet"))
+    with pytest.raises(UserError, match="a CSV file cannot have a column called"):
+        sources.write(str(tmp_path / "b.csv"), opened)
+    assert not (tmp_path / "b.csv").exists()
+    copy = sources.open_log(sources.write(str(tmp_path / "b.parquet"), opened))
+    assert copy.observation_names == ("observation_a\nb",)
+
+
 def test_names_that_fall_together_are_numbered(tmp_path):
     (tmp_path / "a.csv").write_text("x,observation_x,action_0\n1,2,3\n4,5,6\n")
     original = sources.open_log(str(tmp_path / "a.csv"), {"observation_columns": ("x", "observation_x")})

@@ -462,6 +462,18 @@ def test_lists_of_different_lengths_are_no_arrays():
         arrays.from_arrays([[1], [1, 2]], [[1], [1]], [0, 0], [0, 0], name="mine")
 
 
+def test_files_that_are_no_npz_are_not_advised_to_be_unpickled(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, allow_pickle=True, **content() | {"infos": np.array([{}], object)})
+    with pytest.raises(UserError, match="'infos' holds Python objects: save it as numbers, or the file without it"):
+        sources.open_log(str(path))
+    for wrong in (b"a,b\n1,2\n", npy(np.zeros(3))):
+        path.write_bytes(wrong)
+        with pytest.raises(UserError, match=r"it is no \.npz file") as refused:
+            sources.open_log(str(path))
+        assert "pickle" not in str(refused.value)
+
+
 def test_pickles_are_refused_and_not_run(tmp_path):
     made, path = tmp_path / "made", tmp_path / "a.npz"
     harmful = np.array([Harmful(made)] * 12, object)

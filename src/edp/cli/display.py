@@ -18,7 +18,7 @@ from rich.progress import (
 from rich.text import Text
 
 from edp import metrics
-from edp.cli.tables import failure_lines, score_text
+from edp.cli.tables import score_text, trouble_lines
 from edp.data.log import Dataset
 from edp.evaluator import Evaluation
 from edp.experiment import Compiled, Epoch, SeedFailed
@@ -126,7 +126,7 @@ def plain(spec: Spec) -> Callable[[Event], None]:
 def evaluation_line(event: Evaluation, what: str = "") -> str:
     score = f"{score_text(event.scores)}{seed_scores(event)}"
     text = f"{what or f'step {event.step:>9,}'}  score {score}  in {event.seconds:.1f} s"
-    return "\n".join([text, *failure_lines(event.failures)])
+    return "\n".join([text, *trouble_lines(event)])
 
 
 def seed_scores(event: Evaluation) -> str:

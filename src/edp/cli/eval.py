@@ -8,10 +8,14 @@ from edp.cli.options import Parser, given
 from edp.errors import UserError
 from edp.options import check, flag
 
-DESCRIPTION = "Evaluate the policies of a run, finished or running, and add the result to the run's evaluations."
+DESCRIPTION = """Evaluate the policies of a run, finished or running, and add the result to the run's evaluations. The
+exit code is 1 if all episodes failed."""
+EXIT_FAILED = 1
 
 
 def main(argv: list[str]) -> int:
+    import numpy as np
+
     from edp import video
     from edp.cli.find import load_noting
     from edp.cli.tables import evaluation_table
@@ -55,7 +59,7 @@ def main(argv: list[str]) -> int:
     evaluation_table(spec, evaluation, options, folder)
     if camera:
         film(spec, found.tree, options, camera, values.video)
-    return 0
+    return EXIT_FAILED if np.isnan(evaluation.scores).all() else 0
 
 
 def value_offline(values) -> int:
@@ -115,4 +119,4 @@ def film(spec, states, options, env, path: Path) -> None:
     rolled = evaluator.roll_out(jax.tree.map(lambda leaf: leaf[:1], states))
     video.write(path, env)
     score = spec.task.score(rolled.returns[0, 0])
-    print(f"{path}: {rolled.lengths[0, 0]} steps, score {score:.1f}")
+    print(f"{path}: {rolled.lengths[0, 0]} steps, {spec.task.measure} {score:.1f}")

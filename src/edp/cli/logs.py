@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 
 from edp.cli.options import Parser, add_columns, columns_of
+from edp.cli.signals import ending_on_sigterm
 from edp.errors import UserError
+from edp.options import flag
 
 CHECK = """Look at data before training on it: what is in it, what looks wrong, and what that would do to training. It
 also draws a page of pictures. The exit code is 1 if training would refuse it, or quietly learn what is wrong."""
@@ -107,7 +109,11 @@ def convert(argv: list[str]) -> int:
         log = replace(log, low=ranges.get("action_low", log.low), high=ranges.get("action_high", log.high))
     if log.left_out:
         note(f"left out: {', '.join(log.left_out[:12])}{', …' if len(log.left_out) > 12 else ''}")
-    place = sources.write(values.to, log)
+    why = sources.loses_environment(values.to, log)
+    if why:
+        note(f"{values.to}: will not say that this was recorded in {log.env} ({why})")
+    with ending_on_sigterm():
+        place = sources.write(values.to, log)
     if values.to.startswith(sources.MINARI) and not sources.knows_next(log):
         note("Minari needs the state after a step: the last step of each episode that was cut off is left out")
     print(place)
@@ -121,19 +127,34 @@ def record(argv: list[str]) -> int:
     parser.add_argument("--policy", metavar="…", help="module:function, or a run directory (default: random actions)")
     parser.add_argument("--episodes", type=int, default=10, metavar="…", help="how many (default: 10)")
     parser.add_argument("--seed", type=int, default=0, metavar="…", help="of the first episode's start (default: 0)")
+    parser.add_argument(
+        "--max-steps", type=int, metavar="…", help="cut episodes off here (default: the environment's limit, or 10,000)"
+    )
     values = parser.parse(argv)
-    for name, low in (("episodes", 1), ("seed", 0)):
-        if getattr(values, name) < low:
-            raise UserError(f"--{name} must be at least {low}, not {getattr(values, name)}")
+    for name, low in (("episodes", 1), ("seed", 0), ("max_steps", 1)):
+        number = getattr(values, name)
+        if number is not None and number < low:
+            raise UserError(f"{flag(name)} must be at least {low}, not {number}")
 
-    from edp.cli.find import counting
+    from edp.cli.find import counting, note
     from edp.data import sources
     from edp.data.record import record as play
+    from edp.envs.make import import_env
 
     sources.check_target(values.to)
+    import_env(values.env)
     with counting("episodes", values.episodes) as advance:
-        log = play(values.env, actor(values.policy), episodes=values.episodes, seed=values.seed, on_progress=advance)
-    place = sources.write(values.to, log)
+        log = play(
+            values.env,
+            actor(values.policy),
+            episodes=values.episodes,
+            seed=values.seed,
+            max_steps=values.max_steps,
+            on_progress=advance,
+            on_note=note,
+        )
+    with ending_on_sigterm():
+        place = sources.write(values.to, log)
     print(f"{place}: {log.size:,} steps")
     return 0
 

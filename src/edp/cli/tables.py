@@ -11,6 +11,7 @@ from rich.table import Column, Table
 from edp import metrics, settings
 from edp.data import lookalikes, paper, tasks
 from edp.data.log import Dataset
+from edp.envs.make import MOST_STEPS
 from edp.evaluator import Evaluation
 from edp.loading import best_of
 from edp.options import flag
@@ -81,10 +82,12 @@ def score_text(scores: np.ndarray) -> str:
     return f"{means.mean():.1f} ± {spread:.1f}"
 
 
-def failure_lines(failures: list[str], most: int = 3) -> list[str]:
-    """What became of episodes that could not be played to their end."""
-    rest = [f"  and {len(failures) - most} more"] if len(failures) > most else []
-    return [f"  failed: {failure}" for failure in failures[:most]] + rest
+def trouble_lines(event: Evaluation, most: int = 3) -> list[str]:
+    """What became of episodes that could not be played to their end, or had none."""
+    rest = [f"  and {len(event.failures) - most} more"] if len(event.failures) > most else []
+    no_limit = "the environment has no limit of its own (max_episode_steps)"
+    cut = [f"  cut off after {MOST_STEPS:,} steps, for {no_limit}: {event.cut} episodes"] if event.cut else []
+    return [f"  failed: {failure}" for failure in event.failures[:most]] + rest + cut
 
 
 def print_config(groups: dict[str, type], resolved: Settings) -> None:
@@ -172,14 +175,14 @@ def spread_texts(part: dict[str, float]) -> list[str]:
 def evaluation_table(spec: Spec, event: Evaluation, options: EvalOptions, folder: Run) -> None:
     state = ", still running" if folder.is_claimed else ""
     title = f"{folder.title}, step {event.step:,}{state}, {options.act_with} parameters, EAS of {options.eas}"
-    table = Table("seed", "score", "episodes", "lowest", "highest", title=title)
+    table = Table("seed", spec.task.measure, "episodes", "lowest", "highest", title=title)
     for i, row in enumerate(event.scores):
         table.add_row(str(spec.training.seed + i), *evaluation_cells(row[None]))
     if len(event.scores) > 1:
         table.add_row("all", *evaluation_cells(event.scores))
     console = Console()
     console.print(table)
-    for line in failure_lines(event.failures):
+    for line in trouble_lines(event):
         console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
@@ -189,7 +192,7 @@ def offline_table(spec: Spec, rows: list[dict], folder: Run) -> None:
 
     scores = {row["step"]: row["scores"] for row in folder.training_evaluations()}
     seeds = [f"seed {spec.training.seed + i}" for i in range(spec.training.seeds)]
-    table = Table("step", "value by FQE", *(seeds if len(seeds) > 1 else []), "score", title=folder.title)
+    table = Table("step", "value by FQE", *(seeds if len(seeds) > 1 else []), spec.task.measure, title=folder.title)
     values = {row["step"]: metrics.known_mean(row["values"]) for row in rows}
     best = best_of(values, values)
     for row in rows:

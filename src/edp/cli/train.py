@@ -73,6 +73,9 @@ def with_env(spec, given_env: str | None, config: dict, folder):
     if given_env and not spec.task.own:
         raise UserError(f"--env is for data of your own, and {spec.task.name} has an environment")
     if given_env:
+        from edp.envs.make import import_env
+
+        import_env(given_env)
         return replace(spec, task=replace(spec.task, env=given_env))
     if trained != spec.task.env:
         raise UserError(f"{folder.folder}: was trained with --env {trained}, which is code of your own: give it again")
@@ -95,6 +98,7 @@ def train(argv: list[str], values, choice, meaning: dict) -> int:
     from edp.cli.find import find_data, note
     from edp.cli.tables import print_config
     from edp.data import sources, tasks
+    from edp.envs.make import import_env
     from edp.loading import fingerprint
     from edp.run import Run
 
@@ -103,6 +107,7 @@ def train(argv: list[str], values, choice, meaning: dict) -> int:
         raise UserError(f"--data gives a task's data from elsewhere, and {values.task} is data itself")
     if values.env and not own:
         raise UserError(f"--env is for data of your own, and {values.task} has an environment")
+    import_env(values.env or "")
     opened = sources.open_log(values.task, meaning) if own else None
     task = tasks.own(values.task, opened, values.env or "") if opened else tasks.get(values.task)
     spec = choice.spec(task)
@@ -202,6 +207,7 @@ def prepare(spec, dataset, place: str, meaning: dict, digest: str, resumes: bool
 def follow() -> int:
     """Train seeds of a run that the first process leads, and leave it to that one to write and to print."""
     from edp import distributed
+    from edp.envs.make import import_env
     from edp.evaluate import StoppedError
     from edp.experiment import Experiment, TrainingError
     from edp.loading import read_data
@@ -211,6 +217,7 @@ def follow() -> int:
     plan = distributed.exchange()[0]
     folder = Elsewhere(plan)
     spec = Spec.from_json(plan["spec"], folder.folder)
+    import_env(plan["env"])
     spec = replace(spec, task=replace(spec.task, env=plan["env"]))
     experiment = Experiment(spec, read_data(folder, spec, plan["file"]))
     if plan["resumes"]:

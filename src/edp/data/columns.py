@@ -133,4 +133,7 @@ def entry(name: str, value: Any, path: Path) -> Any:
 
 
 def of(given: Mapping[str, Any]) -> Columns:
+    for name in given:
+        if name not in DEFAULTS:
+            raise unknown("meaning of columns", str(name), DEFAULTS)
     return check(Columns(**given))

@@ -60,6 +60,7 @@ def open_log(path: Path, episode_limit: int | None = None) -> Log:
         behaviours=known_behaviours(attributes),
         regenerated=text(attributes.get("regenerated")),
         env=text(attributes.get("env")),
+        env_options=known_options(attributes),
         reference=known_reference(attributes),
         left_out=others,
     )
@@ -129,6 +130,15 @@ def known_reference(attributes: Mapping[str, Any]) -> tuple[float, float] | None
     if isinstance(low, np.integer | np.floating) and isinstance(high, np.integer | np.floating):
         return (float(low), float(high)) if -LARGEST <= low < high <= LARGEST else None
     return None
+
+
+def known_options(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """With which the environment was made."""
+    try:
+        found = json.loads(attributes["env_options"])
+        return found if isinstance(found, dict) else {}
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return {}
 
 
 def text(attribute: Any) -> str:

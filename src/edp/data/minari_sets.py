@@ -7,9 +7,12 @@ that ``gymnasium.wrappers.FlattenObservation`` gives the same from the environme
 
 import json
 import logging
-import shutil
+import os
+import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +20,12 @@ import gymnasium
 import minari
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 from h5py import File, h5d, h5o  # pyright: ignore
 from minari.data_collector.episode_buffer import EpisodeBuffer
 from minari.dataset.minari_dataset import parse_dataset_id
 from minari.dataset.minari_storage import MinariStorage
+from minari.namespace import create_namespace, list_local_namespaces
 from minari.storage.datasets_root_dir import get_dataset_path
 
 from edp.data.d4rl import is_elsewhere, is_written
@@ -237,19 +242,44 @@ def write_minari(name: str, log: Log, pieces: Iterator[Steps]) -> Path:
     if log.reference:
         options |= {"ref_min_score": log.reference[0], "ref_max_score": log.reference[1]}
     if log.env and is_registered(log.env):
-        options["env"] = gymnasium.spec(log.env)
+        options["env"] = env_spec(log)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            minari.create_dataset_from_buffers(
-                name, buffers, observation_space=observed(buffers), action_space=acted(buffers, log), **options
-            )
-    except BaseException as error:
-        shutil.rmtree(path, ignore_errors=True)
-        if isinstance(error, Exception):
-            raise UserError(f"{PREFIX}{name}: cannot be written ({first_line(error)})") from None
-        raise
+        # Hidden from Minari until it is whole: what a killed process leaves behind is in nobody's way.
+        with tempfile.TemporaryDirectory(dir=get_dataset_path(), prefix=".edp-") as part:
+            with warnings.catch_warnings(), datasets_in(part):
+                warnings.simplefilter("ignore")
+                minari.create_dataset_from_buffers(
+                    name, buffers, observation_space=observed(buffers), action_space=acted(buffers, log), **options
+                )
+            namespace = parse_dataset_id(name)[0]
+            if namespace is not None and namespace not in list_local_namespaces():
+                create_namespace(namespace)
+            (Path(part) / name).rename(path)
+    except Exception as error:
+        raise UserError(f"{PREFIX}{name}: cannot be written ({first_line(error)})") from None
     return path
+
+
+@contextmanager
+def datasets_in(folder: str) -> Iterator[None]:
+    """Minari's folder of data sets is another one, for the time being."""
+    before = os.environ.get("MINARI_DATASETS_PATH")
+    os.environ["MINARI_DATASETS_PATH"] = folder
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["MINARI_DATASETS_PATH"]
+        else:
+            os.environ["MINARI_DATASETS_PATH"] = before
+
+
+def env_spec(log: Log) -> EnvSpec:
+    """The log's environment with its options, so that a copy is evaluated as the log would be."""
+    spec, options = deepcopy(gymnasium.spec(log.env)), dict(log.env_options)
+    spec.max_episode_steps = options.pop("max_episode_steps", spec.max_episode_steps)
+    spec.kwargs |= options
+    return spec
 
 
 def episode_buffers(pieces: Iterator[Steps], name: str) -> Iterator[EpisodeBuffer]:

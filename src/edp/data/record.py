@@ -1,14 +1,17 @@
 """Steps of any Gymnasium environment, recorded while something acts in it."""
 
+import json
+import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.wrappers import TimeLimit
 
 from edp.data.log import Log, Steps
-from edp.envs.make import action_range, make_env
+from edp.envs.make import MOST_STEPS, action_range, import_here, is_endless, limited, make_env
 from edp.errors import UserError, first_line
 
 Policy = Callable[[np.ndarray], Any]
@@ -45,6 +48,17 @@ class Recorder(gymnasium.Wrapper):
     def flat(self, obs: Any) -> np.ndarray:
         return np.asarray(spaces.flatten(self.env.observation_space, obs), np.float32)
 
+    def lengths(self) -> list[int]:
+        """Steps of each episode that has ended."""
+        ends = [number for number, step in enumerate(self.steps, 1) if step[3] or step[4]]
+        return [end - start for start, end in zip([0, *ends], ends, strict=False)]
+
+    def outside(self) -> int:
+        """How many actions were not in the environment's range."""
+        actions, space = np.array([step[1] for step in self.steps]), cast(spaces.Box, self.action_space)
+        low, high = (side.astype(np.float32).ravel() for side in (space.low, space.high))
+        return int(((actions < low) | (actions > high)).any(axis=1).sum())
+
     def log(self) -> Log:
         if not self.steps:
             raise UserError("nothing has been recorded: reset the environment and step through it first")
@@ -54,9 +68,21 @@ class Recorder(gymnasium.Wrapper):
         columns = np.array(obs), np.array(actions), np.array(rewards), np.array(terminals), timeouts, np.array(after)
         steps, name = Steps(*columns), self.spec.id if self.spec else type(self.unwrapped).__name__
         low, high = action_range(self.env)
-        return Log(
-            name, lambda: iter([steps]), len(self.steps), env=self.spec.id if self.spec else "", low=low, high=high
-        )
+        env, options = name_and_options(self.env)
+        return Log(name, lambda: iter([steps]), len(self.steps), env=env, env_options=options, low=low, high=high)
+
+
+def name_and_options(env: gymnasium.Env) -> tuple[str, dict[str, Any]]:
+    """What makes this environment again; nothing if its options cannot be written down."""
+    if not env.spec:
+        return "", {}
+    options = {name: value for name, value in env.spec.kwargs.items() if name != "render_mode"}
+    if env.spec.max_episode_steps:
+        options["max_episode_steps"] = env.spec.max_episode_steps
+    try:
+        return env.spec.id, json.loads(json.dumps(options))
+    except (TypeError, ValueError):
+        return "", {}
 
 
 def record(
@@ -65,27 +91,61 @@ def record(
     *,
     episodes: int = 10,
     seed: int = 0,
+    max_steps: int | None = None,
     on_progress: Callable[[int], None] = lambda done: None,
+    on_note: Callable[[str], None] = warnings.warn,
 ) -> Log:
     """Whole episodes of a policy, any callable from observation to action; without one, of random actions.
 
-    Episode ``i`` starts from ``seed + i``. A policy with a method ``reset`` is told where an episode begins.
+    Episode ``i`` starts from ``seed + i``, and is cut off after ``max_steps`` (10,000, if neither that nor the
+    environment sets a limit). A policy with a method ``reset`` is told where an episode begins.
     """
-    recorder = Recorder(make_env(env) if isinstance(env, str) else env)
+    recorder = Recorder(with_limit(env, max_steps))
     recorder.action_space.seed(seed)
     act = policy or (lambda obs: recorder.action_space.sample())
     begin = getattr(policy, "reset", None)
     for number in range(episodes):
-        obs, _ = recorder.reset(seed=seed + number)
+        where = f"in episode {number}"
+        obs, _ = told(f"the environment, {where}", recorder.reset, seed=seed + number)
         if callable(begin):
-            begin()
+            told(f"the policy's reset, {where}", begin)
         over = False
         while not over:
-            action = checked_action(act(obs), recorder.action_space, obs)
-            obs, _, terminal, timeout, _ = recorder.step(action)
+            chosen = told(f"the policy, {where}", act, obs)
+            action = checked_action(chosen, recorder.action_space, obs)
+            obs, _, terminal, timeout, _ = told(f"the environment, {where}", recorder.step, action)
             over = terminal or timeout
         on_progress(number + 1)
+    cut = recorder.lengths().count(MOST_STEPS) if is_endless(recorder) else 0
+    if cut:
+        on_note(
+            f"{cut} of {episodes} episodes were cut off after {MOST_STEPS:,} steps, for the environment has no limit"
+        )
+    outside = recorder.outside()
+    if outside:
+        on_note(
+            f"{outside:,} of {len(recorder.steps):,} actions are outside of the environment's range, and are recorded "
+            "as they were given"
+        )
     return recorder.log()
+
+
+def told(who: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """What the user's own code gives; what it raises is told in one line."""
+    try:
+        return call(*arguments, **options)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"{who}: {type(error).__name__}: {first_line(error)}") from error
+
+
+def with_limit(env: gymnasium.Env | str, max_steps: int | None) -> gymnasium.Env:
+    if max_steps is None:
+        return make_env(env) if isinstance(env, str) else limited(env)
+    if max_steps < 1:
+        raise UserError(f"max_steps must be at least 1, not {max_steps}")
+    return make_env(env, max_episode_steps=max_steps) if isinstance(env, str) else TimeLimit(env, max_steps)
 
 
 def checked_action(action: Any, space: Any, obs: Any) -> np.ndarray:
@@ -100,21 +160,14 @@ def checked_action(action: Any, space: Any, obs: Any) -> np.ndarray:
 
 def load_callable(name: str) -> Policy:
     """``module:function``, as the user names it; a class makes the policy when it is called without arguments."""
-    import importlib
-    import sys
-    from pathlib import Path
-
     module, _, attribute = name.partition(":")
-    sys.path.insert(0, str(Path.cwd()))
     try:
-        found = importlib.import_module(module)
+        found = import_here(module)
         for part in attribute.split("."):
             found = getattr(found, part)
         found = found() if isinstance(found, type) else found
     except Exception as error:  # it is the user's code
         raise UserError(f"--policy {name}: {type(error).__name__}: {first_line(error)}") from None
-    finally:
-        sys.path.remove(str(Path.cwd()))
     if not callable(found):
         raise UserError(f"--policy {name}: not something that can be called with an observation")
     return found

@@ -1,9 +1,12 @@
 """One way in and one way out for data of every format."""
 
+import json
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import h5py
 
 from edp.data import arrays, columns, d4rl
 from edp.data.log import Log, checked, whole
@@ -11,12 +14,21 @@ from edp.errors import UserError
 from edp.options import flag
 
 HDF5, NPZ, TABLES = (".hdf5", ".h5"), (".npz",), (".csv", ".parquet")
+TABS, PACKED = (".tsv", ".tab"), (".gz", ".zip", ".bz2", ".xz", ".zst")
 MINARI = "minari:"
 
 
 def is_source(name: str) -> bool:
     """Whether this is data, and not the name of a task."""
-    return name.startswith(MINARI) or Path(name).suffix.lower() in HDF5 + NPZ + TABLES or is_folder(name)
+    suffixes = HDF5 + NPZ + TABLES + TABS + PACKED
+    return name.startswith(MINARI) or Path(name).suffix.lower() in suffixes or name.endswith("/") or is_there(name)
+
+
+def is_there(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except OSError:  # no name that a file could have
+        return False
 
 
 def is_folder(name: str) -> bool:
@@ -50,7 +62,22 @@ def open_log(name: str, meaning: Mapping[str, Any] = {}, episode_limit: int | No
         return open_table(path, columns.of(meaning))
     if suffix in NPZ:
         return arrays.open_npz(path, episode_limit)
+    if suffix not in HDF5:
+        refuse_other(name)
     return d4rl.open_log(path, episode_limit)
+
+
+def refuse_other(name: str) -> None:
+    """What to do about a file of another kind; one that is HDF5 by its content passes."""
+    path, suffix = Path(name), Path(name).suffix.lower()
+    if not is_there(name):
+        raise UserError(f"{name}: no such file or folder")
+    if suffix in TABS:
+        raise UserError(f"{name}: rename it to .csv (tabs are fine)")
+    if suffix in PACKED:
+        raise UserError(f"{name}: unpack it first")
+    if not h5py.is_hdf5(path):
+        raise UserError(f"{name}: data is {', '.join(HDF5 + NPZ + TABLES)}, a folder of tables or {MINARI}NAME")
 
 
 def check_target(name: str) -> None:
@@ -70,6 +97,8 @@ def write(name: str, log: Log) -> str:
     """Write a log in the format that the name says; gives the place."""
     check_target(name)
     path, suffix = Path(name), Path(name).suffix.lower()
+    if suffix == ".csv":
+        refuse_broken_names(name, log)
     if name.startswith(MINARI):
         from edp.data.minari_sets import write_minari
 
@@ -86,6 +115,12 @@ def write(name: str, log: Log) -> str:
     return name
 
 
+def refuse_broken_names(name: str, log: Log) -> None:
+    for column in (*log.observation_names, *log.action_names):
+        if len(column.splitlines()) > 1:
+            raise UserError(f"{name}: a CSV file cannot have a column called {column!r}, on two lines: write .parquet")
+
+
 def knows_next(log: Log) -> bool:
     """Whether the state after each step is there."""
     return any(steps.next_observations is not None for steps in islice(log.pieces(), 1))
@@ -93,4 +128,16 @@ def knows_next(log: Log) -> bool:
 
 def attributes_of(log: Log) -> dict[str, Any]:
     ends = {"min_return": log.reference[0], "max_return": log.reference[1]} if log.reference else {}
-    return ({"env": log.env} if log.env else {}) | ends
+    options = {"env_options": json.dumps(dict(log.env_options))} if log.env_options else {}
+    return ({"env": log.env} | options if log.env else {}) | ends
+
+
+def loses_environment(name: str, log: Log) -> str:
+    """Why a copy would not say which environment the log was recorded in; nothing if it does."""
+    from edp.envs.make import is_registered
+
+    if not log.env or Path(name).suffix.lower() in HDF5:
+        return ""
+    if not name.startswith(MINARI):
+        return f"{HDF5[0]} and {MINARI}NAME would"
+    return "" if is_registered(log.env) else "it is not registered here"

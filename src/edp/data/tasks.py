@@ -75,6 +75,7 @@ def own(name: str, log: Log, env: str) -> Task:
 
     low, high = log.reference or UNSCALED
     own_env = log.env if log.env and is_registered(log.env) else ""  # a file's word is not run as code
+    options = {name: value for name, value in log.env_options.items() if name != "render_mode"}  # nobody looks on
     return Task(
         name=name if name.startswith("minari:") else Path(name).name,
         env=env or own_env,
@@ -83,7 +84,7 @@ def own(name: str, log: Log, env: str) -> Task:
         min_return=low,
         max_return=high,
         file=name,
-        env_options="{}" if env else json.dumps(log.env_options),
+        env_options=json.dumps(options) if own_env and not env else "{}",
         action_names=log.action_names,
     )
 

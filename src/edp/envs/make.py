@@ -1,24 +1,36 @@
 """Any Gymnasium environment as one that sees and does rows of numbers."""
 
+import importlib
+import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from gymnasium.wrappers import FlattenObservation, TransformAction
+from gymnasium.wrappers import FlattenObservation, TimeLimit, TransformAction
 
 import edp.envs  # noqa: F401  (registers ours)
 from edp.envs import robotics
 from edp.errors import UserError, first_line
 
+MOST_STEPS = 10_000  # of an episode, where the environment has no limit of its own
 
-def make_env(env_id: str, **options: Any) -> gymnasium.Env:
+
+class Endless(TimeLimit):
+    """Cuts off the episodes of an environment that has no limit of its own, and might go on for ever."""
+
+
+def make_env(env_id: str, /, **options: Any) -> gymnasium.Env:
     """Observations and actions of many parts are flattened, in the order of ``gymnasium.spaces.flatten``."""
     try:
         env = gymnasium.make(env_id, disable_env_checker=True, **options)
-    except (gymnasium.error.Error, ImportError, TypeError, ValueError, AttributeError) as error:
+    except gymnasium.error.Error as error:
         raise UserError(f"environment {env_id!r}: {first_line(error)}") from None
+    except Exception as error:  # it is somebody's code
+        raise UserError(f"environment {env_id!r}: {type(error).__name__}: {first_line(error)}") from error
+    env = limited(env)
     if not is_flat(env.observation_space):
         env = FlattenObservation(env)
     acted = env.action_space
@@ -30,6 +42,37 @@ def make_env(env_id: str, **options: Any) -> gymnasium.Env:
         flat: Any = spaces.flatten_space(acted)
         env = TransformAction(env, lambda action: np.reshape(action, acted.shape), flat)
     return env
+
+
+def import_here(module: str) -> Any:
+    """A module that the user named on the command line: one of the current folder, too."""
+    folder = str(Path.cwd())
+    sys.path.insert(0, folder)
+    try:
+        return importlib.import_module(module)
+    finally:
+        sys.path.remove(folder)
+
+
+def import_env(env_id: str) -> None:
+    """The module of ``module:ID``, which registers the environment."""
+    module, colon, _ = env_id.partition(":")
+    if colon:
+        try:
+            import_here(module)
+        except Exception as error:  # it is the user's code
+            raise UserError(f"environment {env_id!r}: {type(error).__name__}: {first_line(error)}") from None
+
+
+def limited(env: gymnasium.Env) -> gymnasium.Env:
+    return env if env.spec and env.spec.max_episode_steps else Endless(env, MOST_STEPS)
+
+
+def is_endless(env: Any) -> bool:
+    """Whether nothing but ``MOST_STEPS`` is sure to end an episode."""
+    while isinstance(env, gymnasium.Wrapper) and not isinstance(env, Endless):
+        env = env.env
+    return isinstance(env, Endless)
 
 
 def is_registered(env_id: str) -> bool:
