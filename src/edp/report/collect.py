@@ -105,7 +105,7 @@ def read(folder: Path, runs: int = 1) -> Entry:
 DAMAGE = (UserError, KeyError, TypeError, ValueError, IndexError, AttributeError, OSError, RecursionError)
 
 
-def wrong_with(folder: Path, error: BaseException) -> str:
+def wrong_with(folder: Path, error: Exception) -> str:
     """Why a run cannot be shown."""
     if isinstance(error, UserError):
         return str(error).removeprefix(f"{folder}: ")
@@ -133,9 +133,9 @@ def fill(entry: Entry, run: Run, runs: int) -> None:
     entry.seen = seen_in(entry, run)
     held = (row["actions"] for row in reversed(validations) if has_histogram(row.get("actions")))
     entry.looks = next(held, entry.seen.get("actions") or {})
-    speeds = [(row["step"], [row.get("steps_per_second")]) for row in times]
-    speeds = [(step, speed) for step, speed in speeds if speed != [None] and are_numbers(speed)]
-    entry.speed = series(*map(list, zip(*speeds, strict=True)), points) if speeds else None
+    timed = [row for row in times if type(row.get("steps_per_second")) in (int, float)]
+    steps, speeds = [row["step"] for row in timed], [[row["steps_per_second"]] for row in timed]
+    entry.speed = series(steps, speeds, points) if speeds else None
 
 
 LOGS = ("evaluations", "metrics", "validations", "times")

@@ -61,7 +61,7 @@ def table(name: str, entries: list[Entry]) -> Table:
     content, ours = TABLES[name], COLUMNS[name]
     heads = [head for column in content["columns"] for head in (column, *(["ours"] if column in ours else []))]
     made, members = Table(f"The paper's {TITLES[name]}", ["task", *heads]), []
-    for task, following in pairwise([*content["rows"], None]):
+    for task, following in pairwise([*content["rows"], ""]):
         cells = [Cell(task)]
         for column, number in zip(content["columns"], content["rows"][task], strict=True):
             cells.append(number_cell(number))
@@ -78,7 +78,7 @@ def table(name: str, entries: list[Entry]) -> Table:
     return made
 
 
-def domain_of(task: str | None) -> str:
+def domain_of(task: str) -> str:
     return tasks.TASKS[task].domain if task else ""
 
 
