@@ -118,5 +118,6 @@ def follow_steps(settings: dict[str, Setting]) -> None:
         return
     if "evaluation_steps" in settings and settings["evaluation_steps"].origin == "default":
         settings["evaluation_steps"] = Setting(max(1, steps // 2), "half of --steps")
-    if settings["act_with"].origin == "default" and steps <= settings["policy_target_after"].value:
+    after = settings["policy_target_after"].value
+    if settings["act_with"].origin == "default" and type(after) is int and steps <= after:
         settings["act_with"] = Setting("online", "no average before --policy-target-after")

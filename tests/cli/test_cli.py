@@ -316,9 +316,29 @@ def test_look_alikes_are_made_and_marked_in_everything_that_is_shown(capsys, tmp
     shown = capsys.readouterr().out
     assert "regenerated: a look-alike of hopper-medium-v2, not D4RL's file" in shown
     assert "hopper-medium-v2 (regenerated data)" in shown
-    assert "81.9; best 98.6" in shown
+    assert "the paper" not in shown  # whose numbers are for other data
     assert main(["eval", str(tmp_path / "run")]) == 0
     assert "hopper-medium-v2 (regenerated data)" in capsys.readouterr().out
+
+
+def test_the_paper_s_scores_stand_beside_runs_like_its_own(hopper_file, capsys, tmp_path):
+    data = tmp_path / "hopper_medium-v2.hdf5"  # the name of D4RL's file
+    data.write_bytes(hopper_file.read_bytes())
+    dql = ["--preset", "dql", "--diffusion-steps", "3", "--eas", "1"]
+    for number, (options, paper) in enumerate((([], "81.9; best 98.6"), (dql, "best 95.3"))):
+        words = [
+            "train",
+            "hopper-medium-v2",
+            "--data",
+            str(data),
+            "--out",
+            str(tmp_path / str(number)),
+            *TINY,
+            *options,
+        ]
+        assert main(words) == 0
+        (line,) = [line for line in capsys.readouterr().out.splitlines() if "the paper" in line]
+        assert f"│ {paper} " in line
 
 
 def test_print_config_lists_values_and_origins_and_does_nothing_else(capsys, tmp_path, monkeypatch):

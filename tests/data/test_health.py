@@ -45,6 +45,25 @@ def terminal_in_the_middle(n=200):
     return np.arange(n) == 9
 
 
+def test_large_integers_with_a_gap_can_be_checked(tmp_path):
+    time = pa.array([None, *range(2**60, 2**60 + 19)])
+    rows = {"observation_time": time, "action_0": np.linspace(-1, 1, 20), "reward": np.ones(20)}
+    pq.write_table(pa.table(rows), tmp_path / "a.parquet")
+    assert main(["data", "check", str(tmp_path / "a.parquet"), "--no-picture"]) == 1
+
+
+def test_error_values_of_sensors_are_drawn_around(tmp_path):
+    """The largest double, which no sum survives."""
+    rng = np.random.default_rng(0)
+    obs = rng.standard_normal((200, 4))
+    obs[[3, 50, 90], 1] = np.finfo(float).max
+    obs[7, 2] = -np.finfo(float).max
+    arrays = {"observations": obs, "actions": rng.uniform(-1, 1, (200, 1)), "rewards": rng.random(200)}
+    np.savez(tmp_path / "a.npz", **arrays, terminals=np.arange(200) % 20 == 19)
+    assert main(["data", "check", str(tmp_path / "a.npz"), "--out", str(tmp_path / "a.png")]) == 1
+    assert (tmp_path / "a.png").stat().st_size > 5000
+
+
 def test_good_data_passes():
     assert found(terminals=terminal_in_the_middle()) == []
 
@@ -240,8 +259,8 @@ def test_a_column_of_a_table_may_be_empty_throughout(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("column", "level"),
     [
-        (1e9 + np.random.default_rng(0).standard_normal(200), "error"),
-        (1.7e9 + np.arange(200), "error"),  # seconds
+        (1e9 + np.random.default_rng(0).standard_normal(200), "warning"),  # a constant, as float32 sees it
+        (1.7e9 + 4 * np.arange(200), "error"),  # seconds
         (1_700_000_000 + 10 * np.arange(200), "warning"),
         (1.7e9 + 1e5 * np.arange(200), None),
         (1.0 + 1e-16 * np.arange(200), None),  # constant

@@ -26,6 +26,26 @@ def dataset(recorded):
     return read(recorded)
 
 
+def test_what_float32_rounds_to_two_values_is_scaled_away():
+    """Seconds of three minutes, since 1970: all that is left of them is which half of a step they are in."""
+    obs = np.stack([1.7e9 + np.arange(200), np.sin(np.arange(200))], axis=1)
+    log = from_arrays(obs, np.zeros((200, 1)), np.zeros(200), np.arange(200) % 10 == 9)
+    dataset = read(log)
+    assert len(np.unique(dataset.obs[:, 0])) > 1
+    found = units.of(dataset, "standard", (-1.0,), (1.0,), "x")
+    assert np.abs(found.apply(dataset, log).obs[:, 0]).max() < 1e-3
+
+
+def test_jitter_that_float32_does_not_see_is_no_change():
+    """Of things that do not move in a simulator: nobody can leave out a column of an HDF5 file."""
+    rng = np.random.default_rng(0)
+    obs = np.stack([0.5 + 1e-8 * rng.standard_normal(100), rng.standard_normal(100)], axis=1)
+    log = from_arrays(obs, np.zeros((100, 1)), np.zeros(100), np.arange(100) % 10 == 9)
+    dataset = read(log)
+    found = units.of(dataset, "standard", (-1.0,), (1.0,), "x")
+    assert np.abs(found.apply(dataset, log).obs[:, 0]).max() < 1e-6
+
+
 def test_actions_become_numbers_in_the_unit_range_and_come_back(dataset, recorded):
     raw = dataset.action.copy()
     found = units.of(dataset, "none", (), (), "data")

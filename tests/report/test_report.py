@@ -164,6 +164,44 @@ def test_evaluations_that_are_damaged_show_as_damaged(tmp_path):
     assert len([row for row in summary.scores(entries(tmp_path)).rows if row[2].text]) == 1 and fine
 
 
+@pytest.mark.parametrize(
+    "part, value",
+    [("data", None), ("data", [1]), ("evaluation", None), ("evaluation", "x"), ("training", {"seeds": float("inf")})],
+)
+def test_an_odd_config_is_damage_of_its_own_run_alone(tmp_path, part, value):
+    make(tmp_path / "good")
+    odd = make(tmp_path / "odd", algorithm="bc", policy="gaussian")
+    config = json.loads((odd / "config.json").read_text())
+    config[part] = config[part] | value if isinstance(value, dict) else value
+    (odd / "config.json").write_text(json.dumps(config))
+    good, bad = entries(tmp_path)
+    assert bad.damage and not good.damage
+    assert main(["report", str(tmp_path), "--paper", "--out", str(tmp_path / "r.html")]) == 0
+
+
+def test_numbers_beyond_all_bounds_are_damage(tmp_path, capsys):
+    folder = make(tmp_path / "a")
+    with open(folder / "metrics.jsonl", "a") as file:
+        file.write('{"step": 13000, "metrics": {"bc_loss": [' + "9" * 400 + "]}}\n")
+    config = json.loads((make(tmp_path / "b") / "config.json").read_text())
+    config["training"]["steps"] = 0
+    (tmp_path / "b" / "config.json").write_text(json.dumps(config))
+    found = entries(tmp_path)
+    assert "Overflow" in found[0].damage
+    assert main(["runs", str(tmp_path)]) == 0
+
+
+def test_notes_hold_no_marks_of_markdown_and_latex(tmp_path):
+    evil = "x\n\\input{secret}<img onerror=1>"
+    ends = {"min_return": 0.0, "max_return": 1.0}
+    folder = make(tmp_path / "a", task="hopper-medium-v2", own_task=ends)
+    config = json.loads((folder / "config.json").read_text()) | {"task": evil}
+    (folder / "config.json").write_text(json.dumps(config))
+    table = summary.scores(entries(folder))
+    table.notes.append(evil)
+    assert "\n\\input" not in summary.latex(table) and "<img" not in summary.markdown(table)
+
+
 def test_columns_of_the_paper_that_would_be_empty_are_left_out(tmp_path):
     known, own = make(tmp_path / "a"), make(tmp_path / "b", file="/data/mine.hdf5")
     assert "paper: best" in summary.tables(entries(known))[0].columns

@@ -72,11 +72,12 @@ def find_data(task: tasks.Task, quiet: bool) -> Path:
 
 def find_data_of(folder: Run, spec: Spec, quiet: bool = False, advice: str = ": say with --data where it is") -> str:
     """The data that a run was trained on: where it was, or where the task's file is here."""
-    recorded = str(folder.config.get("file"))
-    if recorded.startswith(sources.MINARI) or Path(recorded).exists():
+    recorded = str(folder.config.get("file") or "")
+    if recorded.startswith(sources.MINARI) or (recorded and Path(recorded).exists()):
         return recorded
     if spec.task.own:
-        raise UserError(f"{folder.folder}: its data is no longer at {recorded}{advice}")
+        where = f"is no longer at {recorded}" if recorded else "was never in a file"
+        raise UserError(f"{folder.folder}: its data {where}{advice}")
     return str(find_data(spec.task, quiet))
 
 

@@ -93,8 +93,8 @@ def look_at_all(folders: list[Path], env: str | None) -> None:
                 except UserError as error:
                     if "episode" not in seen:
                         note(f"{error} (so no episode is played)")
-                plays = bool(spec.task.env) and not spec.policy.reads_histories
-                if "actions" not in seen or (plays and "episode" not in seen):
+                wanted = {"actions", "episode"} if spec.task.env else {"actions"}
+                if (wanted if not spec.policy.reads_histories else {"step"}) - seen:
                     try:
                         data = read_data(run, spec, find_data_of(run, spec, quiet=True, advice=""))
                     except UserError as error:

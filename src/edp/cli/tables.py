@@ -15,6 +15,8 @@ from edp.envs.make import MOST_STEPS
 from edp.evaluator import Evaluation
 from edp.loading import best_of
 from edp.options import flag
+from edp.report.collect import Entry
+from edp.report.columns import printed_scores
 from edp.run import Run
 from edp.settings import Settings
 from edp.spec import EvalOptions, Spec
@@ -104,7 +106,8 @@ def print_config(groups: dict[str, type], resolved: Settings) -> None:
 
 
 def paper_text(printed: paper.Scores) -> str:
-    return f"{printed.rat:.1f}" + ("" if printed.oms is None else f"; best {printed.oms:.1f}")
+    average = "" if printed.rat is None else f"{printed.rat:.1f}"
+    return "; ".join(filter(None, [average, "" if printed.oms is None else f"best {printed.oms:.1f}"]))
 
 
 def result_table(spec: Spec, dataset: Dataset, folder: Run) -> None:
@@ -132,7 +135,8 @@ def score_table(spec: Spec, dataset: Dataset, folder: Run, console: Console) -> 
             "all of the data", f"{spec.task.score(dataset.returns.mean()):.1f}", f"{len(dataset.returns):,} episodes"
         )
     config = spec.to_json()
-    name = f"{config['algorithm']['name']} + {config['policy']['name']}"
+    algorithm, policy = config["algorithm"]["name"], config["policy"]["name"]
+    name = f"{algorithm} + {policy}"
     source = f"{scores.shape[0]} seed(s) × {scores.shape[1]} episodes after {last['step']:,} steps"
     table.add_row(f"[bold]{name}[/bold]", f"[bold]{score_text(scores)}[/bold]", source)
     seeds = f"{scores.shape[0]} seed{'s' * (scores.shape[0] > 1)}"
@@ -142,8 +146,8 @@ def score_table(spec: Spec, dataset: Dataset, folder: Run, console: Console) -> 
         table.add_row(
             "  OMS", str(metrics.mean_interval(curve.oms)), f"{seeds}, best of {len(curve.steps)} evaluations"
         )
-    printed = paper.scores(spec.task, config["algorithm"]["name"], config["policy"]["name"])
-    if spec.data.best == 1 and printed.rat is not None:
+    printed = printed_scores(Entry(folder.folder, config=folder.config, algorithm=algorithm, policy=policy))
+    if any(number is not None for number in printed):
         table.add_row("the paper", paper_text(printed), f"{settings.DOMAINS[spec.task.domain]['steps']:,} steps")
     console.print(table)
 

@@ -16,6 +16,7 @@ each value and where it comes from. Ctrl-C or SIGTERM stop it at the end of the 
 exit code is then 130 or 143, and --resume goes on. The exit code is 1 if a seed became NaN on the way."""
 RESUME = "Go on with a run where it stopped, crashed or ended: bit for bit as if nothing had happened."
 EXIT_FAILED = 1
+STILL = 100_000  # rows that are looked at for a change
 
 
 def main(argv: list[str]) -> int:
@@ -145,6 +146,9 @@ def warn(built, note: Callable[[str], None]) -> None:
     reward, name = built.dataset.reward, type(built.spec.algorithm).__name__
     if built.spec.task.own and reward.min() == reward.max() and name != "BC":
         note(f"every reward is {reward[0]:g}: nothing tells good actions from bad ones (--algo bc learns to imitate)")
+    still = (built.dataset.obs[:STILL].max(axis=0) - built.dataset.obs[:STILL].min(axis=0) < 1e-3).sum()
+    if built.spec.task.own and still and built.spec.data.normalise != "none":
+        note(f"{still} of the observations hardly change, and tell the policy nothing (edp data check says which)")
 
 
 def resume(argv: list[str]) -> int:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edp.data.log import COARSE, CONSTANT, FINER, LARGEST, Log, Rounding, Steps, checked
+from edp.data.log import CONSTANT, FINER, LARGEST, Log, Rounding, Steps, checked
 from edp.data.units import Units
 from edp.errors import UserError
 
@@ -295,7 +295,7 @@ def columns_that_say_little(health: Health) -> list[Finding]:
 
 def coarse(rounding: Rounding, log: Log) -> list[Finding]:
     """Columns with a small change on a large number."""
-    refused = rounding.coarse(log, COARSE)
+    refused = rounding.refused(log)
     return [
         Finding("error", what, f"training refuses it: {FINER}")
         if what in refused

@@ -127,7 +127,7 @@ def read(log: Log, episode_return: str = "sum", on_disk: bool = False) -> Datase
     if not columns:
         why = "no transition in it has a known next state" if terminals.used else "no transitions in it"
         raise UserError(f"{log.name}: {why}")
-    for what in rounding.coarse(log, COARSE):
+    for what in rounding.refused(log):
         raise UserError(f"{log.name}: {what}: {FINER}")
     returns = episode_returns(rewards.whole(), terminals.whole(), timeouts.whole(), episode_return)
     arrays = {name: column.whole() for name, column in columns.items()}
@@ -185,10 +185,16 @@ class Rounding:
         self.high = np.fmax(self.high, np.fmax.reduce(part, axis=0))
         self.error = np.fmax(self.error, np.fmax.reduce(np.abs(part - part.astype(np.float32)), axis=0))
 
-    def coarse(self, log: Log, share: float) -> list[str]:
-        """The observations that change, and of whose ranges float32 may be off by more than a ``share``."""
+    def refused(self, log: Log) -> list[str]:
+        """Those in which float32 sees changes that have little to do with theirs (no change at all is all right)."""
+        return self.coarse(log, COARSE, steps=2)
+
+    def coarse(self, log: Log, share: float, steps: int = 0) -> list[str]:
+        """The observations that change by more than so many steps of float32, which may be off by more than a ``share``
+        of their ranges."""
         spread, size = self.high - self.low, np.maximum(np.abs(self.low), np.abs(self.high))
         changes = spread > np.maximum(CONSTANT * size, np.finfo(np.float32).tiny)
+        changes &= spread > steps * np.spacing(size.astype(np.float32))
         found = np.flatnonzero(changes & (self.error > share * spread))
         names = log.observation_names if len(log.observation_names) == np.size(spread) else range(np.size(spread))
         return [

@@ -7,7 +7,7 @@ import numpy as np
 
 from edp.data.d4rl import replacing
 from edp.data.health import Health
-from edp.data.log import Steps
+from edp.data.log import LARGEST, Steps
 
 BLUE, ORANGE, GREY = "#2563a8", "#c2570c", "#6b7280"
 POINTS = 5000  # of the projection
@@ -23,6 +23,7 @@ def draw(health: Health, path: Path) -> None:
 
     sample = health.sample
     assert sample is not None
+    sample = Steps(*(None if part is None else drawable(part) for part in sample))  # pyright: ignore
     actions, observed = health.of("action")[:HISTOGRAMS], health.of("observation")
     few = len(observed) <= HISTOGRAMS
     above = -(-len(observed) // ACROSS) if few else 1  # rows of pictures of observations
@@ -36,7 +37,7 @@ def draw(health: Health, path: Path) -> None:
     )
     histogram(figure.add_subplot(grid[0, 0]), health.returns, "return of an episode", "episodes")
     histogram(figure.add_subplot(grid[0, 1]), health.lengths, "length of an episode", "episodes")
-    histogram(figure.add_subplot(grid[0, 2]), health.rewards, "reward of a step", "steps")
+    histogram(figure.add_subplot(grid[0, 2]), drawable(health.rewards), "reward of a step", "steps")
     projection(figure.add_subplot(grid[0, 3]), sample, figure)
     if not few:
         bars(figure.add_subplot(grid[1, :]), sample, [column.name for column in observed])
@@ -48,6 +49,11 @@ def draw(health: Health, path: Path) -> None:
         histogram(axes, sample.actions[:, i], f"action {column.name}", "steps", ORANGE)
     with replacing(path) as part:
         figure.savefig(part, dpi=110, format=path.suffix.lstrip("."))
+
+
+def drawable(numbers: np.ndarray) -> np.ndarray:
+    """Numbers, with what is too large to be one as NaN: so are they counted, and sums of them would be infinite."""
+    return np.where(np.abs(numbers) <= LARGEST, numbers, np.nan) if numbers.dtype.kind == "f" else numbers
 
 
 def histogram(axes: Any, values: np.ndarray, name: str, what: str, colour: str = BLUE) -> None:

@@ -77,7 +77,7 @@ def name_and_options(env: gymnasium.Env) -> tuple[str, dict[str, Any]]:
     if not env.spec:
         return "", {}
     options = {name: value for name, value in env.spec.kwargs.items() if name != "render_mode"}
-    if env.spec.max_episode_steps:
+    if env.spec.max_episode_steps and not is_endless(env):
         options["max_episode_steps"] = env.spec.max_episode_steps
     try:
         return env.spec.id, json.loads(json.dumps(options))

@@ -117,7 +117,7 @@ def write(name: str, log: Log) -> str:
 
 def refuse_broken_names(name: str, log: Log) -> None:
     for column in (*log.observation_names, *log.action_names):
-        if len(column.splitlines()) > 1:
+        if [column] != column.splitlines():
             raise UserError(f"{name}: a CSV file cannot have a column called {column!r}, on two lines: write .parquet")
 
 

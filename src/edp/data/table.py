@@ -209,8 +209,9 @@ def broken_line(path: Path) -> int:
 
 
 def line_break(path: Path, line: int) -> UserError:
-    where = f"line {line}" if line else "a line"
-    return UserError(f"{path}: {where} ends within quotes: a stray quote, or a text with line breaks; take it out")
+    if not line:
+        return UserError(f"{path}: was changed while it was read: try again when nobody writes to it")
+    return UserError(f"{path}: line {line} ends within quotes: a stray quote, or a text with line breaks; take it out")
 
 
 def unreadable(path: Path, error: Exception) -> UserError:
@@ -365,7 +366,7 @@ def numbers(column: Any, name: str, path: Path, row: int, finite: bool = True, e
             raise UserError(f"{path}: column {name!r} holds {kind}, not numbers")
         column = column.cast(pa.float64())
     if column.null_count:  # cast, for a boolean without a value is an object otherwise
-        column = column.cast(pa.float64())
+        column = column.cast(pa.float64(), safe=False)
     found = column.to_numpy(zero_copy_only=False)
     found = found if found.dtype == np.float32 else found.astype(np.float64)
     if finite and not np.isfinite(found).all():

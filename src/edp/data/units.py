@@ -152,7 +152,7 @@ def moments(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def normalisation(obs: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
-    """Shift and scale; a column that is constant but for the rounding of float32 is shifted to 0 and not scaled."""
+    """Shift and scale; of a column that is constant but for the rounding of float32, nothing is left."""
     if how == "none":
         return np.zeros(obs.shape[1]), np.ones(obs.shape[1])
     if how == "standard":
@@ -160,5 +160,5 @@ def normalisation(obs: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
     else:
         low, high = (side.astype(np.float64) for side in extremes(obs))
         shift, scale = (low + high) / 2, (high - low) / 2
-    constant = scale <= np.maximum(np.spacing(np.abs(shift).astype(np.float32)), 1e-12)
-    return shift, np.where(constant, 1.0, scale)
+    step = np.spacing(np.abs(shift).astype(np.float32)).astype(np.float64)
+    return shift, np.where(scale <= np.maximum(step, 1e-12), np.maximum(1.0, 1e6 * step), scale)

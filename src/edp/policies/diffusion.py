@@ -99,7 +99,7 @@ class DiffusionConfig:
     no_entropy: ClassVar[str] = "that of a diffusion policy is intractable"
 
     def __post_init__(self):
-        if self.likelihood not in LIKELIHOODS:
+        if self.likelihood not in tuple(LIKELIHOODS):
             raise unknown("choice of --likelihood", self.likelihood, LIKELIHOODS)
         if self.train_action not in ACTIONS:
             raise unknown("choice of --train-action", self.train_action, ACTIONS)

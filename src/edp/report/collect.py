@@ -102,7 +102,11 @@ def read(folder: Path, runs: int = 1) -> Entry:
     return entry
 
 
-DAMAGE = (UserError, KeyError, TypeError, ValueError, IndexError, AttributeError, OSError, RecursionError)
+DAMAGE = (
+    *(UserError, KeyError, TypeError, ValueError, IndexError, AttributeError, OSError, RecursionError),
+    ArithmeticError,
+)
+PARTS = ("algorithm", "policy", "data", "training", "evaluation")  # of a config
 
 
 def wrong_with(folder: Path, error: Exception) -> str:
@@ -114,8 +118,9 @@ def wrong_with(folder: Path, error: Exception) -> str:
 
 def fill(entry: Entry, run: Run, runs: int) -> None:
     config, status = run.config, run.status
-    if not isinstance(config.get("own_task") or {}, dict):
-        raise TypeError("own_task is no object")
+    for part in (*PARTS, "own_task"):
+        if not isinstance(config.get(part, {}) or {}, dict) or (part in PARTS and not config.get(part)):
+            raise TypeError(f"{part} is no object")
     entry.config, entry.task = config, run.title
     entry.algorithm, entry.policy = str(config["algorithm"]["name"]), str(config["policy"]["name"])
     entry.seeds, entry.budget = int(config["training"]["seeds"]), int(config["training"]["steps"])

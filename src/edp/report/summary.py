@@ -9,7 +9,7 @@ import numpy as np
 
 from edp.data import tasks
 from edp.metrics import Interval, mean_interval
-from edp.report.collect import Entry
+from edp.report.collect import PARTS, Entry
 from edp.report.columns import printed_scores
 
 
@@ -42,7 +42,6 @@ class Group(NamedTuple):
     entries: list[Entry]
 
 
-OPTIONS = ("algorithm", "policy", "data", "training", "evaluation")
 OF_SEEDS = ("training.seeds", "training.seed")
 
 
@@ -63,7 +62,7 @@ def grouped(entries: list[Entry]) -> list[Group]:
 
 
 def options_of(entry: Entry) -> dict[str, Any]:
-    flat = flatten({key: entry.config.get(key) for key in OPTIONS})
+    flat = flatten({key: entry.config.get(key) for key in PARTS})
     return {name: value for name, value in flat.items() if name not in OF_SEEDS}
 
 
@@ -169,7 +168,7 @@ def runs(entries: list[Entry]) -> Table:
 
 
 VERSIONS = ("packages", "python", "device", "commit")
-SHOWN = (*OPTIONS, *VERSIONS, "file")
+SHOWN = (*PARTS, *VERSIONS, "file")
 
 
 def differences(entries: list[Entry]) -> Table:
@@ -229,16 +228,19 @@ def quoted(word: str) -> str:
 def markdown(table: Table) -> str:
     lines = [f"### {table.title}", "", row_text(table.columns), row_text(["---"] * len(table.columns))]
     lines += [row_text([cell.text for cell in row]) for row in table.rows]
-    return "\n".join([*lines, "", *table.notes, ""])
+    return "\n".join([*lines, "", *map(marked, table.notes), ""])
 
 
 MARKS = {**{char: f"\\{char}" for char in "\\|*`"}, "&": "&amp;", "<": "&lt;"}
 
 
 def row_text(cells: list[str]) -> str:
+    return f"| {' | '.join(map(marked, cells))} |"
+
+
+def marked(text: str) -> str:
     """Text stays text: nothing in it is taken for Markdown's marks, or for HTML."""
-    marked = ("".join(MARKS.get(char, char) for char in printable(cell)).replace("](", "]\\(") for cell in cells)
-    return f"| {' | '.join(marked)} |"
+    return "".join(MARKS.get(char, char) for char in printable(text)).replace("](", "]\\(")
 
 
 def printable(text: str) -> str:
@@ -273,7 +275,7 @@ def latex(table: Table) -> str:
     ]
     lines += [r"\toprule", " & ".join(map(escaped, table.columns)) + r" \\", r"\midrule"]
     lines += [" & ".join(escaped(cell.text) for cell in row) + r" \\" for row in table.rows]
-    lines += [r"\bottomrule", r"\end{tabular}", *end, r"\end{table}", *(f"% {note}" for note in table.notes)]
+    lines += [r"\bottomrule", r"\end{tabular}", *end, r"\end{table}", *(f"% {printable(note)}" for note in table.notes)]
     return "\n".join(lines) + "\n"
 
 
