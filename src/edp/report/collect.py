@@ -1,6 +1,9 @@
 """What run directories say, in a form that can be drawn; a damaged one says that it is."""
 
+import gc
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
@@ -86,10 +89,23 @@ def read_all(folders: list[Path]) -> list[Entry]:
             (n for n in range(1, len(parts[folder])) if parts[folder][-n:] not in {other[-n:] for other in others}),
             len(parts[folder]),
         )
-        entry = read(folder, len(found))
+        with no_garbage():
+            entry = read(folder, len(found))
         entry.name = "/".join(parts[folder][-length:])
         entries.append(entry)
     return entries
+
+
+@contextmanager
+def no_garbage() -> Iterator[None]:
+    """Millions of numbers are read that refer to nothing: to look for circles among them would take as long again."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def read(folder: Path, runs: int = 1) -> Entry:
