@@ -162,7 +162,7 @@ class TestTraining:
         train(table, tmp_path / "run", "--algo", "iql", "--env", "heating:Heating-v0", "--episodes", "2")
         printed = capsys.readouterr().out
         assert "held out: " in printed
-        assert "score -" in printed
+        assert "return -" in printed
         assert "return" in printed
 
     def test_picture(self, run, table, tmp_path, capsys):

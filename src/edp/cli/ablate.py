@@ -96,7 +96,7 @@ def ablate_acting(argv: list[str]) -> int:
         evaluate = Evaluator(spec, one)
         evaluation = evaluate(found.tree, found.step, folder, f"ablation {values.name}", failed=found.failed)
         scores.append([without_nan(row) for row in evaluation.scores.tolist()])
-        print(evaluation_line(evaluation, f"{ablation.label}: {value:<4g}"), flush=True)
+        print(evaluation_line(evaluation, spec, f"{ablation.label}: {value:<4g}"), flush=True)
     out = folder.folder / "ablations"
     out.mkdir(exist_ok=True)
     about = {"run": str(folder.folder), "step": found.step, "option": ablation.option, "chosen": chosen}

@@ -91,8 +91,9 @@ def live(spec: Spec, step: int, console: Console) -> Iterator[Callable[[Event], 
         elif isinstance(event, Evaluation):
             means.append(float(metrics.known_mean(event.scores)))
             best = f"  best {np.nanmax(means):.1f}" if len(means) > 1 and not np.isnan(means).all() else ""
-            scores.plain = f"score {score_text(event.scores)}  {metrics.sparkline(means, 30)}{best}{seed_scores(event)}"
-            console.print(evaluation_line(event), highlight=False, markup=False)
+            curve = f"{metrics.sparkline(means, 30)}{best}{seed_scores(event)}"
+            scores.plain = f"{short_measure(spec)} {score_text(event.scores)}  {curve}"
+            console.print(evaluation_line(event, spec), highlight=False, markup=False)
         elif isinstance(event, Validation):
             console.print(validation_line(event), highlight=False, markup=False, soft_wrap=True)
         elif isinstance(event, SeedFailed):
@@ -111,7 +112,7 @@ def plain(spec: Spec) -> Callable[[Event], None]:
         if isinstance(event, Compiled):
             print(f"compiled in {event.seconds:.1f} s", flush=True)
         elif isinstance(event, Evaluation):
-            print(evaluation_line(event), flush=True)
+            print(evaluation_line(event, spec), flush=True)
         elif isinstance(event, Validation):
             print(validation_line(event), flush=True)
         elif isinstance(event, SeedFailed):
@@ -123,10 +124,14 @@ def plain(spec: Spec) -> Callable[[Event], None]:
     return show
 
 
-def evaluation_line(event: Evaluation, what: str = "") -> str:
-    score = f"{score_text(event.scores)}{seed_scores(event)}"
-    text = f"{what or f'step {event.step:>9,}'}  score {score}  in {event.seconds:.1f} s"
+def evaluation_line(event: Evaluation, spec: Spec, what: str = "") -> str:
+    score = f"{short_measure(spec)} {score_text(event.scores)}{seed_scores(event)}"
+    text = f"{what or f'step {event.step:>9,}'}  {score}  in {event.seconds:.1f} s"
     return "\n".join([text, *trouble_lines(event)])
+
+
+def short_measure(spec: Spec) -> str:
+    return spec.task.measure.removeprefix("normalised ")
 
 
 def seed_scores(event: Evaluation) -> str:
