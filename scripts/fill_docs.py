@@ -207,6 +207,20 @@ def memory() -> str:
         """)
 
 
+def fast() -> str:
+    found = result("fast")
+    rows = {(row["task"], row["preset"]): row for row in found["rows"]}
+    names = list(dict.fromkeys(row["task"] for row in found["rows"]))
+    cell = lambda seeds: f"{statistics.mean(seeds):.1f} ({', '.join(f'{seed:.1f}' for seed in seeds)})"  # noqa: E731
+    cells = [[name, *(cell(rows[name, preset]["seeds"]) for preset in ("edp", "fast"))] for name in names]
+    low, high = found["interval"]
+    text = prose(f"""
+        Six calls instead of fifteen make a difference of {found["difference"]:+.1f} (95 % interval {low:+.1f} to
+        {high:+.1f}, over all pairs of seeds).
+        """)
+    return f"{table(['task', '`--preset edp`, 15 calls', '`--preset fast`, 6 calls'], cells)}\n\n{text}"
+
+
 READERS = {
     "pyarrow, streaming": "pyarrow's `iter_batches`, nothing kept: it reads the file ahead",
     "pyarrow, streaming without buffer": "the same without reading ahead, nothing kept",
@@ -248,7 +262,7 @@ def acting() -> str:
     return table(["", "half of the calls within", "99 % within", "its matmuls at the rate of 256³", "ratio"], rows)
 
 
-PARTS = (about, bench, steps, pairs, elsewhere, solvers, startup, memory, tables, evaluation, acting)
+PARTS = (about, bench, steps, pairs, elsewhere, solvers, fast, startup, memory, tables, evaluation, acting)
 
 
 def filled(text: str) -> str:
