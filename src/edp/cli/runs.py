@@ -27,7 +27,7 @@ def main(argv: list[str]) -> int:
     from rich.markup import escape
     from rich.table import Column, Table
 
-    from edp.report.summary import printable
+    from edp.report.summary import on_one_line
 
     console = Console(width=None if sys.stdout.isatty() else 160)
     narrow = console.width < 110
@@ -40,11 +40,11 @@ def main(argv: list[str]) -> int:
         columns = ("run", "task", "method", "seeds", "steps", "score", "evaluations", "state")
         table = Table(*(Column(name, overflow="fold") for name in columns))
     for row in found:
-        table.add_row(*(escape(printable(str(cell))) for cell in cells(row, narrow)))
+        table.add_row(*(escape(on_one_line(str(cell))) for cell in cells(row, narrow)))
     console.print(table if found else f"no runs in {', '.join(map(str, values.folders))}", highlight=False)
     for row in found if narrow else ():
         if why := "; ".join(reasons(row)):
-            console.print(f"{printable(Path(row['run']).name)}: {printable(why)}", highlight=False, markup=False)
+            console.print(f"{on_one_line(Path(row['run']).name)}: {on_one_line(why)}", highlight=False, markup=False)
     return 0
 
 

@@ -240,10 +240,10 @@ def row_text(cells: list[str]) -> str:
 
 def marked(text: str) -> str:
     """Text stays text: nothing in it is taken for Markdown's marks, or for HTML."""
-    return "".join(MARKS.get(char, char) for char in printable(text)).replace("](", "]\\(")
+    return "".join(MARKS.get(char, char) for char in on_one_line(text)).replace("](", "]\\(")
 
 
-def printable(text: str) -> str:
+def on_one_line(text: str) -> str:
     """Without line breaks and what else no terminal or page should be sent."""
     return "".join(char if char.isprintable() else " " * (char in "\n\t") for char in text)
 
@@ -275,12 +275,13 @@ def latex(table: Table) -> str:
     ]
     lines += [r"\toprule", " & ".join(map(escaped, table.columns)) + r" \\", r"\midrule"]
     lines += [" & ".join(escaped(cell.text) for cell in row) + r" \\" for row in table.rows]
-    lines += [r"\bottomrule", r"\end{tabular}", *end, r"\end{table}", *(f"% {printable(note)}" for note in table.notes)]
+    lines += [r"\bottomrule", r"\end{tabular}", *end, r"\end{table}"]
+    lines += [f"% {on_one_line(note)}" for note in table.notes]
     return "\n".join(lines) + "\n"
 
 
 def escaped(text: str) -> str:
-    done = "".join(SPECIAL.get(char, char) for char in printable(text))
+    done = "".join(SPECIAL.get(char, char) for char in on_one_line(text))
     return (
         f"{{{done[0]}}}{done[1:]}" if done.startswith(("[", "*")) else done
     )  # or it would be the row's end's argument
