@@ -15,17 +15,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edp import evaluate
+from edp.acting import rollout
+from edp.acting.policy import LoadedPolicy
 from edp.algorithms.td3bc import TD3BC
-from edp.bench import machine
+from edp.bench.flops import gemm, gemm_rate, matmul_flops
+from edp.bench.variants import machine
+from edp.config.defaults import layers, resolve
+from edp.config.spec import DataOptions, EvalOptions, Spec, TrainOptions
 from edp.data import tasks
-from edp.deploy import LoadedPolicy
-from edp.flops import gemm, gemm_rate, matmul_flops
 from edp.networks import Critic
 from edp.policies import DiffusionConfig
-from edp.run import write_json
-from edp.settings import layers, resolve
-from edp.spec import DataOptions, EvalOptions, Spec, TrainOptions
+from edp.runs.directory import write_json
 
 OBS, ACT, CALLS = 17, 6, 1000
 TASK = "walker2d-medium-v2"
@@ -44,7 +44,7 @@ def policy(eas: int, **options) -> LoadedPolicy:
 
 def flops_of(one: LoadedPolicy) -> int:
     inputs = jnp.zeros((1, 1, OBS)), jnp.zeros((1, 1)), jnp.zeros((1, 1), jnp.int32), jax.random.split(one._key, (1, 1))
-    act = lambda *args: evaluate.act.__wrapped__(*args, one.options.way, one.options.eas)  # noqa: E731
+    act = lambda *args: rollout.act.__wrapped__(*args, one.options.way, one.options.eas)  # noqa: E731
     return matmul_flops(act, *one._models, None, *inputs)
 
 

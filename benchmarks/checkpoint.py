@@ -14,12 +14,12 @@ from pathlib import Path
 
 import jax
 
-from edp import train
-from edp.bench import ACT, BATCH, OBS, machine, parts, random_data
-from edp.checkpoint import Checkpoints
-from edp.loading import Init, learnable
-from edp.run import write_json
-from edp.spec import TrainOptions
+from edp.bench.variants import ACT, BATCH, OBS, machine, parts, random_data
+from edp.config.spec import TrainOptions
+from edp.runs.checkpoints import Checkpoints
+from edp.runs.directory import write_json
+from edp.runs.load import Init, learnable
+from edp.training import epoch
 
 STEPS, ROUNDS = 100, 12
 EVERY = TrainOptions().checkpoint_every
@@ -29,10 +29,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path)
     values = parser.parse_args()
-    (algorithm, policy), keys = parts("td3bc", "diffusion"), train.seed_keys(range(1))
+    (algorithm, policy), keys = parts("td3bc", "diffusion"), epoch.seed_keys(range(1))
     data = jax.tree.map(jax.numpy.asarray, learnable(algorithm, policy, random_data()))
-    states = train.init_states(Init(algorithm, policy, OBS, ACT), keys)
-    step_keys = train.epoch_keys(keys, 1, STEPS)
+    states = epoch.init_states(Init(algorithm, policy, OBS, ACT), keys)
+    step_keys = epoch.epoch_keys(keys, 1, STEPS)
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(states))
     times, blocked = {True: [], False: []}, []
     with tempfile.TemporaryDirectory() as folder:
@@ -43,7 +43,7 @@ def main() -> None:
             if saves:
                 checkpoints.save(block + 1, states)
                 blocked.append(time.perf_counter() - start)
-            states, metrics, _ = train.epoch(algorithm.update, states, data, step_keys, batch_size=BATCH)
+            states, metrics, _ = epoch.epoch(algorithm.update, states, data, step_keys, batch_size=BATCH)
             jax.block_until_ready(metrics)
             if saves:
                 checkpoints.finish()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edp.run import Run
+from edp.runs.directory import Run
 
 TASK = "local/hopper-medium-expert"
 # For ten thousand steps rather than two million: larger steps, and targets that follow faster.

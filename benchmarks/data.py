@@ -20,7 +20,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from edp.data.make import worker_environment
+from edp.data.synthesis.make import worker_environment
 
 ROWS, OBS, ACT, ROUNDS = 2_000_000, 11, 3, 5
 EPISODES = 20
@@ -81,8 +81,8 @@ def reading(folder: Path) -> dict:
 
 
 def making() -> dict:
-    from edp.data import behaviours
-    from edp.data.make import SHARD, STYLE, Behaviour, make_env, roll_out
+    from edp.data.synthesis import behaviours
+    from edp.data.synthesis.make import SHARD, STYLE, Behaviour, make_env, roll_out
 
     actor, envs = behaviours.built_in("hopper-medium"), [make_env("edp/hopper-d4rl-v2") for _ in range(STYLE.parallel)]
     env, rng = make_env("edp/hopper-d4rl-v2"), np.random.default_rng(0)

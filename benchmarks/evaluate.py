@@ -17,12 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 
 import edp.envs  # noqa: F401
-from edp.bench import machine
-from edp.evaluate import PLAIN_WAY, Pool, act, evaluate
-from edp.flops import gemm, gemm_rate, matmul_flops, seconds
+from edp.acting.rollout import PLAIN_WAY, Pool, act, evaluate
+from edp.bench.flops import gemm, gemm_rate, matmul_flops, seconds
+from edp.bench.variants import machine
 from edp.networks import Critic
 from edp.policies import DiffusionConfig
-from edp.run import write_json
+from edp.runs.directory import write_json
 
 EPISODES, STEPS, ACTIONS, ROUNDS = 10, 1000, 10, 5
 OBS, ACT = 11, 3

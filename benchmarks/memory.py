@@ -14,12 +14,12 @@ from pathlib import Path
 
 import jax
 
-from edp import train
-from edp.bench import ACT, BATCH, OBS, machine, parts, random_data
+from edp.bench.flops import seconds
+from edp.bench.variants import ACT, BATCH, OBS, machine, parts, random_data
 from edp.data.stream import Blocks
-from edp.flops import seconds
-from edp.loading import Init, learnable
-from edp.run import write_json
+from edp.runs.directory import write_json
+from edp.runs.load import Init, learnable
+from edp.training import epoch
 
 ROWS, BLOCK, STEPS, ROUNDS = 5_000_000, 262_144, 250, 7  # as many rows for each step as 1M rows for 1,000 steps
 
@@ -32,14 +32,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path)
     values = parser.parse_args()
-    (algorithm, policy), keys = parts("td3bc", "diffusion"), train.seed_keys(range(1))
-    states = train.init_states(Init(algorithm, policy, OBS, ACT), keys)
-    step_keys = train.epoch_keys(keys, 1, STEPS)
-    put = partial(train.on_devices, like=train.seed_sharding(1))
+    (algorithm, policy), keys = parts("td3bc", "diffusion"), epoch.seed_keys(range(1))
+    states = epoch.init_states(Init(algorithm, policy, OBS, ACT), keys)
+    step_keys = epoch.epoch_keys(keys, 1, STEPS)
+    put = partial(epoch.on_devices, like=epoch.seed_sharding(1))
     whole = put(learnable(algorithm, policy, random_data(ROWS)))
     blocks = Blocks(learnable(algorithm, policy, random_data(ROWS), on_disk=True), BLOCK, 0, put)  # pyright: ignore
 
-    compiled = train.epoch.lower(algorithm.update, states, whole, step_keys, batch_size=BATCH).compile()
+    compiled = epoch.epoch.lower(algorithm.update, states, whole, step_keys, batch_size=BATCH).compile()
     found = compiled.memory_analysis()
     needed = found.argument_size_in_bytes + found.temp_size_in_bytes
     needed += found.output_size_in_bytes - found.alias_size_in_bytes
@@ -52,7 +52,7 @@ def main() -> None:
 
     def run(data):
         nonlocal states
-        states, metrics, _ = train.epoch(algorithm.update, states, data, step_keys, batch_size=BATCH)
+        states, metrics, _ = epoch.epoch(algorithm.update, states, data, step_keys, batch_size=BATCH)
         return metrics
 
     rates: dict[str, list[float]] = {"whole": [], "blocks": []}

@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
-from edp import fqe, loading
-from edp.cli.find import find_data_of
-from edp.evaluator import actors
-from edp.metrics import curve
-from edp.run import Run
-from edp.spec import check_acting
+from edp.acting import fqe
+from edp.acting.evaluator import actors
+from edp.cli.locate import find_data_of
+from edp.config.spec import check_acting
+from edp.runs import load
+from edp.runs.directory import Run
+from edp.runs.scores import curve
 
 
 def main() -> None:
@@ -32,12 +33,12 @@ def main() -> None:
     options, problem, rows = fqe.FQEOptions(), None, []
     for path in values.runs:
         folder = Run.open(path)
-        spec, found = loading.load(folder)
+        spec, found = load.load(folder)
         if spec.policy.reads_histories:
             print(f"{path.name}: a policy that reads histories, passed over", file=sys.stderr)
             continue
         if problem is None:
-            problem = fqe.prepare(loading.read_data(folder, spec, find_data_of(folder, spec)), options)
+            problem = fqe.prepare(load.read_data(folder, spec, find_data_of(folder, spec)), options)
         start, acting = time.perf_counter(), spec.evaluation
         models = actors(found.tree, acting.act_with, check_acting(spec, acting))
         found_values = fqe.evaluate(*models, problem, options, acting.way, acting.eas)

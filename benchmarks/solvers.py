@@ -20,12 +20,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edp import loading
-from edp.cli.find import find_data_of
+from edp.acting.evaluator import actors
+from edp.cli.locate import find_data_of
 from edp.diffusion import Sampler
 from edp.diffusion.samplers import GRIDS
-from edp.evaluator import actors
-from edp.run import Run, write_json
+from edp.runs import load
+from edp.runs.directory import Run, write_json
 
 STATES, ACTIONS = 128, 64
 CALLS = (3, 4, 5, 6, 7, 8, 10, 12, 15)
@@ -121,8 +121,8 @@ def main() -> None:
     policies = []
     for path in options.runs:
         folder = Run.open(path)
-        spec, checkpoint = loading.load(folder)
-        dataset = loading.read_data(folder, spec, find_data_of(folder, spec))
+        spec, checkpoint = load.load(folder)
+        dataset = load.read_data(folder, spec, find_data_of(folder, spec))
         rows = np.random.default_rng(0).choice(len(dataset.obs), STATES, replace=False)
         models = actors(checkpoint.tree, "average", None)
         for i in range(spec.training.seeds):

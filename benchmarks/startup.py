@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from edp.bench import machine
-from edp.data import d4rl
-from edp.run import write_json
+from edp.bench.variants import machine
+from edp.data.formats import hdf5
+from edp.runs.directory import write_json
 
 ROWS, OBS, ACT, WARM = 100_000, 11, 3, 5
 
@@ -28,7 +28,7 @@ def make(path: Path) -> None:
     ends = np.arange(1, ROWS + 1) % 1000 == 0
     arrays = {"observations": rng.standard_normal((ROWS, OBS), np.float32), "rewards": rng.random(ROWS, np.float32)}
     arrays |= {"actions": rng.uniform(-1, 1, (ROWS, ACT)).astype(np.float32)}
-    d4rl.write(path, arrays | {"terminals": np.zeros(ROWS, bool), "timeouts": ends}, {})
+    hdf5.write(path, arrays | {"terminals": np.zeros(ROWS, bool), "timeouts": ends}, {})
 
 
 def start(data: Path, out: Path, cache: Path) -> float:

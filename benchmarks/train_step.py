@@ -16,11 +16,11 @@ from pathlib import Path
 from rich.console import Console
 
 from edp.algorithms import ALGORITHMS
-from edp.bench import Case, parts, training
+from edp.bench.variants import Case, parts, training
 from edp.cli.bench import measured, show
 from edp.errors import UserError
 from edp.policies import POLICIES
-from edp.run import write_json
+from edp.runs.directory import write_json
 
 
 def variants() -> dict[str, Callable[[], Case]]:

@@ -2,7 +2,7 @@
 
     python examples/bandit.py [--out docs/bandit.png]
 
-Trains on the contextual bandit of ``edp.data.bandit`` with the same parts that ``edp train`` uses, prints the share of
+Trains on the bandit of ``contextual_bandit.py`` with the same parts that ``edp train`` uses, prints the share of
 each policy's samples in the good mode, and draws them. A few minutes on two cores.
 """
 
@@ -15,11 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edp import settings, train
+import contextual_bandit
 from edp.algorithms import ALGORITHMS
-from edp.data import bandit
-from edp.loading import Init, learnable
+from edp.config import defaults
 from edp.policies import POLICIES, Policy
+from edp.runs.load import Init, learnable
+from edp.training import epoch
 
 SMALL = {"lr": 3e-3, "tau": 0.01, "policy_target_after": 0, "hidden": (64,) * 3, "critic_hidden": (64, 64)}
 # Both modes exactly: the paper's sampler on fine noise levels. One of the two: Diffusion-QL's few, and less imitation.
@@ -53,12 +54,12 @@ CASES = {
 def fit(case: Case, seed: int = 0) -> Policy:
     """The averaged policy after training on 4,000 rows."""
     parts = ALGORITHMS[case.algorithm], POLICIES[case.policy]
-    layers = settings.layers(case.algorithm, case.policy, "locomotion", {}, None)
-    algorithm, policy = settings.resolve(parts, [*layers, ("small", SMALL)], case.options).parts
-    data = jax.tree.map(jnp.asarray, learnable(algorithm, policy, bandit.make(4000, seed)))
-    keys = train.seed_keys(range(seed, seed + 1))
-    states = train.init_states(Init(algorithm, policy, 1, 1), keys)
-    states, *_ = train.epoch(algorithm.update, states, data, train.epoch_keys(keys, 1, case.steps), batch_size=256)
+    layers = defaults.layers(case.algorithm, case.policy, "locomotion", {}, None)
+    algorithm, policy = defaults.resolve(parts, [*layers, ("small", SMALL)], case.options).parts
+    data = jax.tree.map(jnp.asarray, learnable(algorithm, policy, contextual_bandit.make(4000, seed)))
+    keys = epoch.seed_keys(range(seed, seed + 1))
+    states = epoch.init_states(Init(algorithm, policy, 1, 1), keys)
+    states, *_ = epoch.epoch(algorithm.update, states, data, epoch.epoch_keys(keys, 1, case.steps), batch_size=256)
     return jax.tree.map(lambda leaf: leaf[0], states.policy.target)
 
 
@@ -77,7 +78,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("docs/bandit.png"))
     args = parser.parse_args()
-    held_out = bandit.make(1500, seed=99)
+    held_out = contextual_bandit.make(1500, seed=99)
     context, line = held_out.obs, np.linspace(-1, 1, 200)
     figure, axes = plt.subplots(2, 6, figsize=(13, 4.6), sharex=True, sharey=True, layout="constrained")
     drawn = {"the data": held_out.action}
@@ -85,11 +86,11 @@ def main() -> None:
         actions = drawn.get(name)
         if actions is None:
             actions = sample(fit(CASES[name]), context)
-        share = bandit.share_in_good_mode(context, actions)
+        share = contextual_bandit.share_in_good_mode(context, actions)
         print(f"{name:<16}{share:>6.1%} of samples in the good mode", flush=True)
-        near = np.abs(actions - bandit.good(context)) < bandit.RADIUS
-        axis.plot(line, bandit.good(line), color="0.6", lw=6, alpha=0.35, solid_capstyle="butt")
-        axis.plot(line, -bandit.good(line), color="0.6", lw=6, alpha=0.35, solid_capstyle="butt")
+        near = np.abs(actions - contextual_bandit.good(context)) < contextual_bandit.RADIUS
+        axis.plot(line, contextual_bandit.good(line), color="0.6", lw=6, alpha=0.35, solid_capstyle="butt")
+        axis.plot(line, -contextual_bandit.good(line), color="0.6", lw=6, alpha=0.35, solid_capstyle="butt")
         axis.scatter(context, actions, s=3, c=np.where(near[:, 0], "#0b6e4f", "#c1440e"), linewidths=0)
         axis.set_title(f"{name}: {share:.0%}", fontsize=10)
         axis.set_ylim(-1.15, 1.15)

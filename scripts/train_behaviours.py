@@ -21,7 +21,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 
 import edp.envs  # noqa: F401  (registers the environments)
-from edp.data.behaviours import SquashedGaussian
+from edp.data.synthesis.behaviours import SquashedGaussian
 
 
 def to_npz(actor_params) -> dict[str, np.ndarray]:

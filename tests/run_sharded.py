@@ -6,10 +6,10 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from edp import train
 from edp.cli import main
-from edp.loading import load
-from edp.run import Run
+from edp.runs.directory import Run
+from edp.runs.load import load
+from edp.training import epoch
 from test_contract import make_data, setup
 
 update, init = setup("td3bc", "diffusion")
@@ -17,10 +17,10 @@ data = make_data()
 
 
 def run(seeds: range):
-    keys = train.seed_keys(seeds)
-    placed = train.on_devices(data, train.seed_sharding(len(seeds)))
-    states = train.init_states(init, keys)
-    return train.epoch(update, states, placed, train.epoch_keys(keys, 1, 3), batch_size=16)[0]
+    keys = epoch.seed_keys(seeds)
+    placed = epoch.on_devices(data, epoch.seed_sharding(len(seeds)))
+    states = epoch.init_states(init, keys)
+    return epoch.epoch(update, states, placed, epoch.epoch_keys(keys, 1, 3), batch_size=16)[0]
 
 
 assert jax.device_count() == 8

@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 import bandit as example
-from edp.data import bandit
+import contextual_bandit
 
-HELD_OUT = bandit.make(1000, seed=99)
+HELD_OUT = contextual_bandit.make(1000, seed=99)
 RL = [name for name in example.CASES if not name.startswith("BC")]
 
 
@@ -16,7 +16,7 @@ class TestImitation:
         """A Kolmogorov-Smirnov test does not tell its samples from data that it has not seen."""
         actions = example.sample(example.fit(example.CASES["BC, diffusion"]), HELD_OUT.obs)
         assert stats.ks_2samp(actions[:, 0], HELD_OUT.action[:, 0]).pvalue > 0.01
-        shares = (bandit.share_in_good_mode(HELD_OUT.obs, sign * actions) for sign in (1, -1))
+        shares = (contextual_bandit.share_in_good_mode(HELD_OUT.obs, sign * actions) for sign in (1, -1))
         assert all(share > 0.4 for share in shares)
 
     def test_gaussian_bc_puts_its_mass_between_them(self):
@@ -33,9 +33,12 @@ class TestImprovement:
     def test_rl_with_the_diffusion_policy_moves_to_the_good_mode(self, name):
         """With the surrogate likelihood and with the ELBO alike."""
         actions = example.sample(example.fit(example.CASES[name]), HELD_OUT.obs)
-        assert bandit.share_in_good_mode(HELD_OUT.obs, actions) > 0.9
+        assert contextual_bandit.share_in_good_mode(HELD_OUT.obs, actions) > 0.9
 
 
 def test_the_data_is_half_good():
-    assert bandit.share_in_good_mode(HELD_OUT.obs, HELD_OUT.action) == pytest.approx(0.5, abs=0.05)
-    assert HELD_OUT.reward[(HELD_OUT.action * bandit.good(HELD_OUT.obs))[:, 0] > 0].min() > HELD_OUT.reward.mean()
+    assert contextual_bandit.share_in_good_mode(HELD_OUT.obs, HELD_OUT.action) == pytest.approx(0.5, abs=0.05)
+    assert (
+        HELD_OUT.reward[(HELD_OUT.action * contextual_bandit.good(HELD_OUT.obs))[:, 0] > 0].min()
+        > HELD_OUT.reward.mean()
+    )

@@ -8,7 +8,7 @@ import jax
 import pytest
 
 from edp.cli import main
-from edp.experiment import Experiment
+from edp.training.loop import Experiment
 
 COMPILED = "/jax/core/compile/backend_compile_duration"
 SMALL = ["--hidden", "16", "--critic-hidden", "16", "--calls", "2", "--eas", "2", "--episodes", "2"]

@@ -11,14 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from edp import settings, train
+from edp.acting.rollout import PLAIN_WAY, act
 from edp.algorithms import ALGORITHMS
-from edp.checkpoint import Checkpoints
+from edp.config import defaults
 from edp.data import episodes, stream
 from edp.data.log import Dataset
 from edp.errors import UserError
-from edp.evaluate import PLAIN_WAY, act
 from edp.policies import POLICIES
+from edp.runs.checkpoints import Checkpoints
+from edp.training import epoch as train
 
 OBS, ACT, ROWS = 5, 3, 200
 SMALL = {
@@ -31,9 +32,9 @@ def configure(algorithm, policy, **options):
     """The two parts with the values that they have on the command line, but small."""
     classes, layers = (
         (ALGORITHMS[algorithm], POLICIES[policy]),
-        settings.layers(algorithm, policy, "locomotion", {}, None),
+        defaults.layers(algorithm, policy, "locomotion", {}, None),
     )
-    return settings.resolve(classes, [*layers, ("small", SMALL)], options).parts
+    return defaults.resolve(classes, [*layers, ("small", SMALL)], options).parts
 
 
 def allowed(algorithm, policy) -> bool:

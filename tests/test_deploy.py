@@ -10,8 +10,8 @@ import pytest
 import edp
 from edp.cli import main
 from edp.errors import UserError
-from edp.loggers import Loggers
-from edp.run import Run
+from edp.runs.directory import Run
+from edp.runs.loggers import Loggers
 
 SMALL = [
     *["--steps", "20", "--epoch-steps", "10", "--eval-every", "20", "--episodes", "2", "--hidden", "16,16"],
@@ -157,7 +157,7 @@ class Broken:
 
 
 def test_a_logger_that_fails_is_left(tmp_path, monkeypatch):
-    monkeypatch.setattr("edp.loggers.LOGGERS", {"broken": Broken})
+    monkeypatch.setattr("edp.runs.loggers.LOGGERS", {"broken": Broken})
     said = []
     loggers = Loggers(["broken"], tmp_path, {}, said.append)
     for step in range(3):
@@ -168,9 +168,9 @@ def test_a_logger_that_fails_is_left(tmp_path, monkeypatch):
 
 
 def test_training_goes_on_without_a_broken_logger(hopper_file, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("edp.loggers.LOGGERS", {"tensorboard": Broken})
+    monkeypatch.setattr("edp.runs.loggers.LOGGERS", {"tensorboard": Broken})
     monkeypatch.setitem(sys.modules, "tensorboardX", ModuleType("tensorboardX"))
-    monkeypatch.setattr("edp.loggers.check", lambda names: None)
+    monkeypatch.setattr("edp.runs.loggers.check", lambda names: None)
     words = ["train", "hopper-medium-v2", "--data", str(hopper_file), "--out", str(tmp_path / "r"), "--calls", "3"]
     assert main([*words, *SMALL, "--log", "tensorboard", "--quiet"]) == 0
     assert "logging to tensorboard failed" in capsys.readouterr().err

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 import edp
-from edp import loading
-from edp.checkpoint import Checkpoints, by_name, digest
 from edp.cli import main
-from edp.run import SCHEMA, Run
+from edp.runs import load
+from edp.runs.checkpoints import Checkpoints, by_name, digest
+from edp.runs.directory import SCHEMA, Run
 
 DAMAGES = int(os.environ.get("EDP_DAMAGES", "3"))
 KILLS = int(os.environ.get("EDP_KILLS", "3"))
@@ -55,7 +55,7 @@ def copy(whole, tmp_path):
 
 
 def arrays(folder, step=None):
-    _, found = loading.load(Run.open(folder), step)
+    _, found = load.load(Run.open(folder), step)
     return {name: np.asarray(leaf) for name, leaf in by_name(found.tree).items()}
 
 
@@ -162,7 +162,7 @@ class TestDamage:
     def test_the_checkpoint_before_is_used(self, how, seed, whole, copy):
         good = {step: digest(arrays(whole, step)) for step in (STEPS - EPOCH, STEPS)}
         self.damage(copy, how, random.Random(seed))
-        _, found = loading.load(Run.open(copy))
+        _, found = load.load(Run.open(copy))
         # What is damaged may not matter (an index that is there twice), but it is never used if it does.
         assert digest({name: np.asarray(leaf) for name, leaf in by_name(found.tree).items()}) == good[found.step]
         if how in ("folder",):
@@ -257,7 +257,7 @@ class TestRefusals:
         def refuse(*args, **kwargs):
             raise OSError(errno.EROFS, "Read-only file system")
 
-        monkeypatch.setattr("edp.run.open", refuse, raising=False)
+        monkeypatch.setattr("edp.runs.directory.open", refuse, raising=False)
         assert "cannot write here (Read-only file system)" in fails("train", "--resume", copy, "--steps", STEPS + 10)
 
     @pytest.mark.parametrize("name", ["metrics.jsonl", "checkpoints", ".lock", "ablations"])
@@ -368,8 +368,8 @@ class TestFullDisk:
 
             return call
 
-        monkeypatch.setattr("edp.run.Run._append", with_errors(full(Run._append)))
-        monkeypatch.setattr("edp.run.os.replace", full(os.replace))
+        monkeypatch.setattr("edp.runs.directory.Run._append", with_errors(full(Run._append)))
+        monkeypatch.setattr("edp.runs.directory.os.replace", full(os.replace))
         out = tmp_path / "full"
         if at > WRITES:
             assert main([str(word) for word in train(hopper_file, out, "--steps", 200)]) == 0
@@ -399,7 +399,7 @@ class TestFullDisk:
 
 def with_errors(function):
     """As Run's own methods turn errors of writing into one line."""
-    from edp.run import writing
+    from edp.runs.directory import writing
 
     def call(self, name, row):
         with writing(self.folder / name):

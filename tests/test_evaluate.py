@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from edp.acting.rollout import Pool, Way, act, evaluate, roll_out, select_by_energy
 from edp.envs.make import make_env
-from edp.evaluate import Pool, Way, act, evaluate, roll_out, select_by_energy
 from edp.networks import Critic
 from edp.policies import DiffusionConfig, GaussianConfig, TransformerConfig
 from edp.policies.base import PLAIN, Control

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import edp
-from edp import fqe
+from edp.acting import fqe
+from edp.acting.rollout import PLAIN_WAY
 from edp.cli import main
 from edp.data.log import Dataset
-from edp.evaluate import PLAIN_WAY
-from edp.run import Run
+from edp.runs.directory import Run
 
 DISCOUNT = 0.9
 OPTIONS = fqe.FQEOptions(fqe_steps=1000, fqe_rows=2000, fqe_batch=128, fqe_discount=DISCOUNT, fqe_penalty=0.0)

@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
-from edp import look
+from edp.acting import inspect
 from edp.cli import main
 from edp.data import tasks
 from edp.report import collect, page
@@ -113,7 +113,7 @@ def test_paths_in_a_maze(tmp_path, monkeypatch):
     run = train(tmp_path / "ant.hdf5", tmp_path / "run", *words, task="antmaze-umaze-v0")
     report(run, out=tmp_path / "report.html")
     found = seen(run)
-    assert len(found["paths"]) == look.PATHS and found["map"]["cell"] == 4.0
+    assert len(found["paths"]) == inspect.PATHS and found["map"]["cell"] == 4.0
     assert len(found["map"]["walls"]) == 18
     for path in found["paths"]:
         assert len(path["points"]) == 21
@@ -121,7 +121,7 @@ def test_paths_in_a_maze(tmp_path, monkeypatch):
         assert 0 < path["goal"][0] < 2 and 8 < path["goal"][1] < 10
     (entry,) = collect.read_all([run])
     drawn = page.maze(entry)
-    assert drawn and len(drawn["walls"]) == 18 and len(drawn["paths"]) == look.PATHS
+    assert drawn and len(drawn["walls"]) == 18 and len(drawn["paths"]) == inspect.PATHS
 
 
 def shortened(task, **options):
@@ -135,12 +135,12 @@ def test_point_maze_is_a_maze():
     gymnasium.register_envs(pytest.importorskip("gymnasium_robotics"))
     env = gymnasium.make("PointMaze_UMaze-v3")
     obs, _ = env.reset(seed=0)
-    ground = look.map_of(env)
+    ground = inspect.map_of(env)
     assert ground and ground["cell"] == 1.0
-    assert look.place_of(env, obs) == pytest.approx(obs["achieved_goal"])
-    assert look.goal_of(env) == pytest.approx(obs["desired_goal"])
+    assert inspect.place_of(env, obs) == pytest.approx(obs["achieved_goal"])
+    assert inspect.goal_of(env) == pytest.approx(obs["desired_goal"])
     walls = np.array(ground["walls"])
-    assert np.abs(walls - look.place_of(env, obs)).max(axis=1).min() >= 0.5  # it is not inside of one
+    assert np.abs(walls - inspect.place_of(env, obs)).max(axis=1).min() >= 0.5  # it is not inside of one
     env.close()
 
 

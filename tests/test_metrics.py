@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from edp import metrics
-from edp.run import Run
+from edp.runs import scores as metrics
+from edp.runs.directory import Run
 
 
 def row(step, scores, **more):

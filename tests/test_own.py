@@ -14,10 +14,10 @@ import pytest
 
 import edp
 from edp.cli import main
-from edp.data import sources, tasks
+from edp.data import formats, tasks
 from edp.data.log import read
 from edp.errors import UserError
-from edp.run import Run
+from edp.runs.directory import Run
 
 SMALL = [
     *("--steps", "40", "--epoch-steps", "20", "--eval-every", "20", "--batch-size", "32", "--episodes", "2"),
@@ -74,7 +74,7 @@ def trained(tmp_path_factory):
 
 def test_the_policy_acts_in_the_units_of_the_data(trained):
     file, out = trained
-    data = read(sources.open_log(str(file), COLUMNS))
+    data = read(formats.open_log(str(file), COLUMNS))
     policy = edp.load_policy(out)
     actions = policy.act(data.obs)
     assert actions.shape == (len(data.obs), 2)
@@ -87,7 +87,7 @@ def test_the_policy_acts_in_the_units_of_the_data(trained):
 
 def test_training_and_acting_use_the_same_normalisation(trained):
     file, out = trained
-    data, policy = read(sources.open_log(str(file), COLUMNS)), edp.load_policy(out)
+    data, policy = read(formats.open_log(str(file), COLUMNS)), edp.load_policy(out)
     seen = policy.units.observe(data.obs)
     np.testing.assert_allclose(seen.mean(axis=0), 0, atol=1e-5)
     np.testing.assert_allclose(seen.std(axis=0), 1, atol=1e-5)
@@ -233,7 +233,7 @@ def test_a_conversion_that_is_ended_leaves_nothing_behind(to, writer, minari_fol
     assert ended.value.code == 143
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / file]
     assert main(["data", "convert", file, to]) == 0
-    assert read(sources.open_log(to)).obs.shape == (30, 3)
+    assert read(formats.open_log(to)).obs.shape == (30, 3)
 
 
 def test_what_a_killed_conversion_leaves_is_in_nobody_s_way(minari_folder, tmp_path):
@@ -257,7 +257,7 @@ def test_a_copy_keeps_the_environment_with_its_options(to, minari_folder, tmp_pa
         pass
     env.create_dataset("mine/room-v1", ref_min_score=-60.0, ref_max_score=0.0)
     assert main(["data", "convert", "minari:mine/room-v1", to]) == 0
-    first, copy = sources.open_log("minari:mine/room-v1"), sources.open_log(to)
+    first, copy = formats.open_log("minari:mine/room-v1"), formats.open_log(to)
     assert first.env_options == {"goal": 19.0, "max_episode_steps": 7}
     assert (copy.env, copy.env_options, copy.reference) == (first.env, first.env_options, first.reference)
     assert gymnasium.spec("Room-v0").kwargs == {}
@@ -268,7 +268,7 @@ def test_a_format_without_a_place_for_the_environment_says_so(tmp_path, capsys):
     recorder.reset(seed=0)
     recorder.step(np.float32([30.0, 50.0]))
     file = edp.write(recorder.log(), tmp_path / "a.hdf5")
-    assert sources.open_log(file).env_options == {"goal": 19.0, "max_episode_steps": 15}
+    assert formats.open_log(file).env_options == {"goal": 19.0, "max_episode_steps": 15}
     assert main(["data", "convert", file, str(tmp_path / "a.csv")]) == 0
     assert "a.csv: will not say that this was recorded in Room-v0 (.hdf5 and" in capsys.readouterr().err
 
@@ -305,7 +305,7 @@ def test_recording_a_callable_and_training_on_it(tmp_path, monkeypatch, capsys):
     words = ["data", "record", "a.npz", "--env", "Room-v0", "--policy", "operator_of_mine:act", "--episodes", "3"]
     assert main(words) == 0
     assert "a.npz: 45 steps" in capsys.readouterr().out
-    data = read(sources.open_log("a.npz"))
+    data = read(formats.open_log("a.npz"))
     np.testing.assert_allclose(data.action[:, 0], 40.0)
     np.testing.assert_allclose(data.action[:, 1], 10 * data.obs[:, 2] % 100, rtol=1e-5)
     assert (data.not_done == 1).all()
@@ -315,7 +315,7 @@ def test_recording_a_callable_and_training_on_it(tmp_path, monkeypatch, capsys):
 @pytest.fixture
 def short(monkeypatch):
     """What takes 10,000 steps otherwise."""
-    for module in ("edp.envs.make", "edp.data.record", "edp.evaluator", "edp.cli.tables"):
+    for module in ("edp.envs.make", "edp.data.synthesis.record", "edp.acting.evaluator", "edp.cli.tables"):
         monkeypatch.setattr(f"{module}.MOST_STEPS", 30)
 
 

@@ -4,16 +4,16 @@ from dataclasses import fields
 
 import pytest
 
-from edp import settings
 from edp.algorithms import ALGORITHMS
+from edp.config import defaults
+from edp.config.spec import DataOptions, EvalOptions, TrainOptions
 from edp.errors import UserError
 from edp.policies import POLICIES
-from edp.spec import DataOptions, EvalOptions, TrainOptions
 
 
 def resolved(algorithm="td3bc", policy="diffusion", domain="locomotion", preset=None, task=None, **given):
     classes = ALGORITHMS[algorithm], POLICIES[policy], DataOptions, TrainOptions, EvalOptions
-    return settings.resolve(classes, settings.layers(algorithm, policy, domain, task or {}, preset), given).origins
+    return defaults.resolve(classes, defaults.layers(algorithm, policy, domain, task or {}, preset), given).origins
 
 
 # The paper's table of hyper-parameters: learning rate, clipping, loss weight, epochs of 1,000 steps, batch size.
@@ -69,12 +69,12 @@ def test_onestep_evaluates_for_half_of_the_steps_unless_told():
 
 
 def test_choices_of_algorithm_and_policy():
-    assert settings.choose(None, None, None) == ("td3bc", "diffusion")
-    assert settings.choose("dt", None, None) == ("dt", "transformer")
-    assert settings.choose(None, None, "bc-10") == ("bc", "diffusion")
-    assert settings.choose("iql", "gaussian", "edp") == ("iql", "gaussian")
+    assert defaults.choose(None, None, None) == ("td3bc", "diffusion")
+    assert defaults.choose("dt", None, None) == ("dt", "transformer")
+    assert defaults.choose(None, None, "bc-10") == ("bc", "diffusion")
+    assert defaults.choose("iql", "gaussian", "edp") == ("iql", "gaussian")
     with pytest.raises(UserError, match="did you mean 'edp-without-ap'"):
-        settings.choose(None, None, "edp-without-pa")
+        defaults.choose(None, None, "edp-without-pa")
 
 
 def test_a_preset_that_cannot_be_followed_is_refused():
@@ -82,24 +82,24 @@ def test_a_preset_that_cannot_be_followed_is_refused():
         resolved("td3bc", "gaussian", preset="dql")
 
 
-@pytest.mark.parametrize("preset", settings.PRESETS)
+@pytest.mark.parametrize("preset", defaults.PRESETS)
 def test_every_preset_builds(preset):
     import jax
 
-    algorithm, policy = settings.choose(None, None, preset)
+    algorithm, policy = defaults.choose(None, None, preset)
     classes = ALGORITHMS[algorithm], POLICIES[policy], DataOptions, TrainOptions, EvalOptions
-    parts = settings.resolve(classes, settings.layers(algorithm, policy, "locomotion", {}, preset), {}).parts
+    parts = defaults.resolve(classes, defaults.layers(algorithm, policy, "locomotion", {}, preset), {}).parts
     parts[0].check(parts[1])
     jax.eval_shape(lambda key: parts[1].build(3, 2, key), jax.random.key(0))
 
 
 TABLES = (
-    settings.DOMAINS,
-    settings.DOMAIN_WITH,
-    settings.POLICY,
-    settings.ALGORITHM,
-    settings.PAIR,
-    settings.PRESETS,
+    defaults.DOMAINS,
+    defaults.DOMAIN_WITH,
+    defaults.POLICY,
+    defaults.ALGORITHM,
+    defaults.PAIR,
+    defaults.PRESETS,
 )
 
 
@@ -107,7 +107,7 @@ TABLES = (
 def test_every_name_in_the_tables_is_known(table):
     classes = (*ALGORITHMS.values(), *POLICIES.values(), DataOptions, TrainOptions, EvalOptions)
     options = {entry.name for cls in classes for entry in fields(cls)} | {"algo"}
-    names = {*ALGORITHMS, *POLICIES, *settings.DOMAINS, *settings.PRESETS}
+    names = {*ALGORITHMS, *POLICIES, *defaults.DOMAINS, *defaults.PRESETS}
     for key, values in table.items():
         assert {*key} <= names if isinstance(key, tuple) else key in names
         assert values.keys() <= options
@@ -126,9 +126,9 @@ def test_runs_too_short_for_an_average_act_online():
 
 def test_parts_can_be_resolved_without_the_rest():
     """As the benchmark does."""
-    layers = settings.layers("onestep", "diffusion", "locomotion", {}, None)
+    layers = defaults.layers("onestep", "diffusion", "locomotion", {}, None)
     assert (
-        settings.resolve((ALGORITHMS["onestep"], POLICIES["diffusion"]), layers, {}).parts[0].evaluation_steps == 50_000
+        defaults.resolve((ALGORITHMS["onestep"], POLICIES["diffusion"]), layers, {}).parts[0].evaluation_steps == 50_000
     )
     with pytest.raises(UserError, match="unknown option of this algorithm with this policy 'calls'"):
-        settings.resolve((ALGORITHMS["onestep"],), layers, {"calls": 3})
+        defaults.resolve((ALGORITHMS["onestep"],), layers, {"calls": 3})

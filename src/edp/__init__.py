@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from edp.acting.policy import LoadedPolicy, load_policy
     from edp.api import fit, open_log, write
-    from edp.data.arrays import from_arrays, from_episodes
-    from edp.data.record import Recorder, record
-    from edp.deploy import LoadedPolicy, load_policy
+    from edp.data.formats.npz import from_arrays, from_episodes
+    from edp.data.synthesis.record import Recorder, record
     from edp.errors import UserError
 
 __all__ = [
@@ -24,9 +24,9 @@ __all__ = [
 ]
 PLACES = {
     "edp.api": ("fit", "open_log", "write"),
-    "edp.data.arrays": ("from_arrays", "from_episodes"),
-    "edp.data.record": ("Recorder", "record"),
-    "edp.deploy": ("LoadedPolicy", "load_policy"),
+    "edp.data.formats.npz": ("from_arrays", "from_episodes"),
+    "edp.data.synthesis.record": ("Recorder", "record"),
+    "edp.acting.policy": ("LoadedPolicy", "load_policy"),
     "edp.errors": ("UserError",),
 }
 

@@ -4,23 +4,23 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from edp.build import build, choose
-from edp.data import sources, tasks
+from edp.acting.policy import LoadedPolicy, load_policy
+from edp.config.choice import build, choose
+from edp.data import formats, tasks
 from edp.data.log import Log
-from edp.deploy import LoadedPolicy, load_policy
-from edp.experiment import Experiment
-from edp.loading import fingerprint
-from edp.run import Run
+from edp.runs.directory import Run
+from edp.runs.load import fingerprint
+from edp.training.loop import Experiment
 
 
 def open_log(data: str | Path, columns: Mapping[str, Any] | None = None) -> Log:
     """A file, a folder of tables or ``minari:NAME``. ``columns`` says what those of a table mean (see columns.py)."""
-    return sources.open_log(str(data), columns or {})
+    return formats.open_log(str(data), columns or {})
 
 
 def write(log: Log, to: str | Path) -> str:
     """Write a log in the format that the name says: .hdf5, .npz, .csv, .parquet, or ``minari:NAME``."""
-    return sources.write(str(to), log)
+    return formats.write(str(to), log)
 
 
 def fit(
@@ -44,7 +44,7 @@ def fit(
     if isinstance(data, str | Path) and str(data) in tasks.TASKS:
         task = tasks.get(str(data))
         place = str(tasks.find(task))
-        log = sources.open_log(place, episode_limit=task.episode_limit)
+        log = formats.open_log(place, episode_limit=task.episode_limit)
     else:
         log = data if isinstance(data, Log) else open_log(data, meaning)
         place = "" if isinstance(data, Log) else str(data)
@@ -52,7 +52,7 @@ def fit(
     built = build(choice, task, log)
     experiment = Experiment(built.spec, built.dataset)
     about = {
-        "file": sources.absolute(place) if place else "",
+        "file": formats.absolute(place) if place else "",
         "columns": meaning,
         "data_sha256": fingerprint(built.dataset),
         "regenerated": bool(built.dataset.regenerated),

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from edp.algorithms import DT, TD3BC
+from edp.batches import Windows
 from edp.errors import UserError
 from edp.policies import GaussianConfig, TransformerConfig
-from edp.types import Windows
 
 CONFIG = TransformerConfig(context=4, width=16, layers=2, heads=2, target_return=50.0, return_scale=10.0)
 

@@ -10,9 +10,9 @@ from edp.algorithms.actor_critic import value_loss
 from edp.algorithms.awr import standardise
 from edp.algorithms.crr import compared
 from edp.algorithms.weighted import binary, exponential, softmax, weighted_loss
+from edp.batches import Tail, Transitions
 from edp.errors import UserError
 from edp.policies import DeterministicConfig, Fit, Policy
-from edp.types import Tail, Transitions
 
 BATCH = Transitions(
     obs=jnp.asarray([[1.0], [2.0], [3.0]]),

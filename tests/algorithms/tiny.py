@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from edp.types import Transitions
+from edp.batches import Transitions
 
 BATCH = Transitions(
     obs=jnp.asarray([[1.0], [2.0]]),

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from edp import bench
+from edp.bench import variants
 from edp.cli import main
 
 
 def test_bench_measures_and_draws(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(bench, "BLOCK_FLOPS", 1e9)
+    monkeypatch.setattr(variants, "BLOCK_FLOPS", 1e9)
     out, picture = tmp_path / "b.json", tmp_path / "b.png"
     words = ["bench", "--only", "feed-forward", "--rounds", "2", "--json", str(out), "--picture", str(picture)]
     assert main(words) == 0
@@ -27,11 +27,11 @@ def test_bench_measures_and_draws(tmp_path, monkeypatch, capsys):
 
 def test_rates_are_compared_round_by_round():
     """A machine that is twice as slow in every other round makes no difference to what is compared in turns."""
-    assert bench.of_each([20, 10, 20, 10, 20], [10, 5, 10, 5, 10]) == 2
+    assert variants.of_each([20, 10, 20, 10, 20], [10, 5, 10, 5, 10]) == 2
 
 
 def test_variants_are_the_paper_s():
-    found = {name: bench.variant(name)[1] for name in bench.VARIANTS}
+    found = {name: variants.variant(name)[1] for name in variants.VARIANTS}
     assert (found["dql"].sampler, found["dql"].diffusion_steps, found["dql"].train_action) == ("ddpm", 100, "chain")
     assert (found["edp-without-dpm"].sampler, found["edp-without-dpm"].train_action) == ("ddpm", "approximate")
     assert (found["edp-without-ap"].sampler, found["edp-without-ap"].train_action) == ("dpm", "chain")

@@ -11,10 +11,10 @@ import imageio.v3
 import numpy as np
 import pytest
 
-from edp import video
+from edp.acting import video
 from edp.cli import main
 from edp.cli.ablate import ACTING
-from edp.data.behaviours import BUILT_IN
+from edp.data.synthesis.behaviours import BUILT_IN
 from edp.errors import UserError
 
 LENGTH = ["--steps", "30", "--epoch-steps", "10", "--eval-every", "20", "--episodes", "2"]

@@ -17,7 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from minari.data_collector.episode_buffer import EpisodeBuffer
 
-from edp.data import arrays, d4rl, health, log, minari_sets, sources, table
+from edp.data import formats, health, log
+from edp.data.formats import hdf5, npz, table
+from edp.data.formats import minari as minari_sets
 from edp.data.log import Log, Steps
 from edp.errors import UserError
 
@@ -119,7 +121,7 @@ def place(tmp_path, monkeypatch):
 
 
 def write(name, steps):
-    sources.write(name, as_log(steps))
+    formats.write(name, as_log(steps))
     return name
 
 
@@ -133,7 +135,7 @@ def test_what_is_written_is_read(form, place, steps):
         with pytest.raises(UserError, match="known next state"):
             write(name, steps)
         return
-    read = transitions(sources.open_log(write(name, steps)))
+    read = transitions(formats.open_log(write(name, steps)))
     if wanted is None:
         assert read is None
     else:
@@ -149,8 +151,8 @@ def test_nothing_changes_from_file_to_file(place, steps, forms):
         return
     opened = as_log(steps)
     for name in map(place, forms):
-        sources.write(name, opened)
-        opened = sources.open_log(name)
+        formats.write(name, opened)
+        opened = formats.open_log(name)
     assert_same(wanted, log.read(opened), known)
 
 
@@ -158,7 +160,7 @@ def test_nothing_changes_from_file_to_file(place, steps, forms):
 @examples(60)
 @given(steps=logs())
 def test_files_of_numbers_keep_every_step_and_its_precision(form, place, steps):
-    read = log.whole(sources.open_log(write(place(form), steps)))
+    read = log.whole(formats.open_log(write(place(form), steps)))
     if form == ".parquet":  # tables end an episode with the file
         steps.timeouts[-1] |= not steps.terminals[-1]
     assert_same_steps(steps, read)
@@ -171,13 +173,13 @@ def test_pieces_are_read_as_the_whole_is(form, place, steps, size, on_disk):
     if transitions(as_log(steps)) is None:
         return
     name = write(place(form), steps)
-    wanted, raw = log.read(sources.open_log(name)), log.whole(sources.open_log(name))
+    wanted, raw = log.read(formats.open_log(name)), log.whole(formats.open_log(name))
     with pytest.MonkeyPatch.context() as patch:
-        for module in (log, d4rl, table, arrays):
+        for module in (log, hdf5, table, npz):
             patch.setattr(module, "PIECE", size)
         patch.setattr(minari_sets, "GATHER", size)
         patch.setattr(table, "BLOCK", 400 + size)
-        opened = sources.open_log(name)
+        opened = formats.open_log(name)
         count = len(list(opened.pieces()))
         assert count > 1 or form in (".csv", "minari:") or len(steps.rewards) <= size
         assert count > 1 or form != ".csv" or Path(name).stat().st_size < 1500
@@ -192,11 +194,11 @@ def test_pieces_are_read_as_the_whole_is(form, place, steps, size, on_disk):
 @given(steps=logs())
 def test_episodes_and_arrays_are_the_same_log(steps):
     episodes = []
-    for part in arrays.episodes_of(steps):
+    for part in npz.episodes_of(steps):
         after = [] if part.next_observations is None else part.next_observations[-1:]
         content = {"observations": np.concatenate([part.observations, *([after] if len(after) else [])])}
         episodes.append(content | {"actions": part.actions, "rewards": part.rewards, "terminated": part.terminals[-1]})
-    a, b = transitions(arrays.from_arrays(*steps)), transitions(arrays.from_episodes(episodes))
+    a, b = transitions(npz.from_arrays(*steps)), transitions(npz.from_episodes(episodes))
     assert (a is None) == (b is None)
     if a is not None and b is not None:
         assert_same(a, b)
@@ -292,7 +294,7 @@ def test_lists_in_parquet_are_read_as_columns_are(place, steps, kind, size):
     pq.write_table(pa.table(lists | shared), names[0], row_group_size=size)
     pq.write_table(pa.table(single | shared), names[1])
     opened = [
-        sources.open_log(
+        formats.open_log(
             name, {key: (column + star,) for key, column in meaning.items()} | {"episode_column": "episode_index"}
         )
         for name, star in zip(names, ("", "?"), strict=True)
@@ -332,9 +334,9 @@ def test_a_folder_of_files_is_one_file_with_a_column_of_episodes(place, steps):
     folder, single = Path(place(".folder")), Path(place(".csv"))
     folder.mkdir()
     single.write_text(csv_text(steps, labels_of(steps)))
-    for number, part in enumerate(arrays.episodes_of(steps)):
+    for number, part in enumerate(npz.episodes_of(steps)):
         (folder / f"{number:03}.csv").write_text(csv_text(part))
-    a, b = (transitions(sources.open_log(str(path))) for path in (folder, single))
+    a, b = (transitions(formats.open_log(str(path))) for path in (folder, single))
     assert (a is None) == (b is None)
     if a is not None and b is not None:
         assert_same(a, b)
@@ -353,7 +355,7 @@ def test_every_dialect_of_csv_says_the_same(place, steps, separator, end, mark, 
     plain, other = Path(place(".csv")), Path(place(".csv"))
     plain.write_text(csv_text(steps))
     other.write_bytes((mark + csv_text(steps, None, separator, end, quoted)).encode())
-    a, b = (log.whole(sources.open_log(str(path))) for path in (plain, other))
+    a, b = (log.whole(formats.open_log(str(path))) for path in (plain, other))
     assert_same_steps(a, b)
 
 
@@ -361,7 +363,7 @@ def test_every_dialect_of_csv_says_the_same(place, steps, separator, end, mark, 
 def test_names_may_be_in_capitals(form, place):
     steps = Steps(np.ones((3, 2)), np.zeros((3, 1)), np.arange(3.0), np.array([False, False, True]), np.zeros(3, bool))
     name = write(place(form), steps)
-    assert_same(log.read(as_log(steps)), log.read(sources.open_log(name)))
+    assert_same(log.read(as_log(steps)), log.read(formats.open_log(name)))
     usual = Path(write(place(".hdf5" if form == ".h5" else form.lower()), steps))
     assert Path(name).read_bytes()[:4] == usual.read_bytes()[:4]
     assert {path.name for path in usual.parent.iterdir() if path.is_file()} == {Path(name).name, usual.name}
@@ -377,7 +379,7 @@ def test_numbers_of_any_kind_are_written(form, kind, place):
     states, actions = (rng.integers(0, 2, (7, width)).astype(kind) for width in (2, 3))
     ends = np.array([False] * 5 + [True])
     steps = Steps(states[:-1], actions[:-1], np.arange(6).astype(kind), ends, ~ends & False, states[1:])
-    assert_same(log.read(as_log(steps)), log.read(sources.open_log(write(place(form), steps))))
+    assert_same(log.read(as_log(steps)), log.read(formats.open_log(write(place(form), steps))))
 
 
 def leaves():
@@ -460,7 +462,7 @@ def test_minaris_own_data_sets_are_read_in_all_their_formats(place, space, lengt
     minari.create_dataset_from_buffers(
         name.removeprefix("minari:"), buffers, observation_space=space, action_space=box, data_format=form
     )
-    read = log.read(sources.open_log(name))
+    read = log.read(formats.open_log(name))
     np.testing.assert_array_equal(read.obs, np.concatenate([part[:-1] for part in seen]).astype(np.float32))
     np.testing.assert_array_equal(read.next_obs, np.concatenate([part[1:] for part in seen]).astype(np.float32))
     np.testing.assert_array_equal(np.bincount(read.episode), lengths)
@@ -470,11 +472,11 @@ def test_minaris_own_data_sets_are_read_in_all_their_formats(place, space, lengt
 def test_tables_keep_the_names_of_their_columns(tmp_path):
     first, second, third = (str(tmp_path / name) for name in ("a.csv", "b.parquet", "c.csv"))
     Path(first).write_text("room,outside,valve,reward\n20,5,0.5,1\n21,6,0.25,2\n")
-    original = sources.open_log(first, {"observation_columns": ("outside", "room"), "action_columns": ("valve",)})
-    sources.write(second, original)
-    sources.write(third, sources.open_log(second))
+    original = formats.open_log(first, {"observation_columns": ("outside", "room"), "action_columns": ("valve",)})
+    formats.write(second, original)
+    formats.write(third, formats.open_log(second))
     for name in (second, third):
-        again = sources.open_log(name)
+        again = formats.open_log(name)
         assert again.observation_names == ("observation_outside", "observation_room")
         assert again.action_names == ("action_valve",)
         np.testing.assert_array_equal(log.whole(again).observations, log.whole(original).observations)
@@ -483,19 +485,19 @@ def test_tables_keep_the_names_of_their_columns(tmp_path):
 def test_names_on_two_lines_are_not_written_to_csv(tmp_path):
     rows = {"observation_a\nb": [1.0, 2.0], "action_0": [0.0, 1.0], "episode": [0, 0]}
     pq.write_table(pa.table(rows), tmp_path / "a.parquet")
-    opened = sources.open_log(str(tmp_path / "a.parquet"))
+    opened = formats.open_log(str(tmp_path / "a.parquet"))
     with pytest.raises(UserError, match="a CSV file cannot have a column called"):
-        sources.write(str(tmp_path / "b.csv"), opened)
+        formats.write(str(tmp_path / "b.csv"), opened)
     assert not (tmp_path / "b.csv").exists()
-    copy = sources.open_log(sources.write(str(tmp_path / "b.parquet"), opened))
+    copy = formats.open_log(formats.write(str(tmp_path / "b.parquet"), opened))
     assert copy.observation_names == ("observation_a\nb",)
 
 
 def test_names_that_fall_together_are_numbered(tmp_path):
     (tmp_path / "a.csv").write_text("x,observation_x,action_0\n1,2,3\n4,5,6\n")
-    original = sources.open_log(str(tmp_path / "a.csv"), {"observation_columns": ("x", "observation_x")})
-    sources.write(str(tmp_path / "b.csv"), original)
-    assert sources.open_log(str(tmp_path / "b.csv")).observation_names == ("observation_0", "observation_1")
+    original = formats.open_log(str(tmp_path / "a.csv"), {"observation_columns": ("x", "observation_x")})
+    formats.write(str(tmp_path / "b.csv"), original)
+    assert formats.open_log(str(tmp_path / "b.csv")).observation_names == ("observation_0", "observation_1")
 
 
 @pytest.mark.parametrize("form", [".csv", ".parquet"])
@@ -507,14 +509,14 @@ def test_files_of_a_folder_have_the_same_columns(form, name, order, tmp_path):
         columns = pa.table(found | ({"other": np.arange(4)} if file == "b" else {}))
         (pq.write_table if form == ".parquet" else pa_csv.write_csv)(columns, tmp_path / (file + form))
     with pytest.raises(UserError, match=f"{order[0]}{form}: no column '{name}', which {order[1]}{form} has"):
-        sources.open_log(str(tmp_path))
+        formats.open_log(str(tmp_path))
 
 
 @pytest.mark.parametrize("form", [".csv", ".parquet"])
 @pytest.mark.parametrize("size", [3, 65_536])
 def test_episodes_that_come_back_are_refused(form, size, tmp_path, monkeypatch):
-    monkeypatch.setattr("edp.data.table.PIECE", size)
-    monkeypatch.setattr("edp.data.table.BLOCK", 30 * size)
+    monkeypatch.setattr("edp.data.formats.table.PIECE", size)
+    monkeypatch.setattr("edp.data.formats.table.BLOCK", 30 * size)
 
     def write(name, labels, **more):
         rows = {key: np.arange(len(labels)) % 7 / 7 for key in ("observation_0", "action_0", "reward")}
@@ -527,13 +529,13 @@ def test_episodes_that_come_back_are_refused(form, size, tmp_path, monkeypatch):
     mixed = write("mixed", np.arange(40) % 8)
     message = f"{mixed}: episode 0 goes on in row 8 after others began: sort the rows by episode"
     with pytest.raises(UserError, match=re.escape(message)):
-        log.read(sources.open_log(str(mixed)))
-    found = health.examine(sources.open_log(str(mixed))).findings
+        log.read(formats.open_log(str(mixed)))
+    found = health.examine(formats.open_log(str(mixed))).findings
     assert [finding.level for finding in found if message in finding.what] == ["error"]
 
     turns = np.arange(40) // 5 % 2  # each of them marks its ends
     ended = write("ended", turns, terminal=np.arange(40) % 5 == 4)
-    assert len(log.read(sources.open_log(str(ended))).returns) == 8
+    assert len(log.read(formats.open_log(str(ended))).returns) == 8
     ended.rename(ended.with_name(f"b{form}"))
     write("ended", turns, terminal=np.arange(40) % 5 == 4)
-    assert len(log.read(sources.open_log(str(ended.parent))).returns) == 16  # labels are those of one file
+    assert len(log.read(formats.open_log(str(ended.parent))).returns) == 16  # labels are those of one file

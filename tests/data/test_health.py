@@ -7,7 +7,7 @@ import pytest
 
 from edp.cli import main
 from edp.data import health
-from edp.data.arrays import from_arrays
+from edp.data.formats.npz import from_arrays
 from edp.data.log import read
 from edp.errors import UserError
 
@@ -107,7 +107,7 @@ def test_what_is_wrong_is_found(content, level, what):
 
 def test_a_jump_that_is_no_end_is_counted_across_pieces(monkeypatch):
     whole = health.examine(from_arrays(**make(timeouts=ends(200, 40)))).findings
-    monkeypatch.setattr("edp.data.arrays.PIECE", 20)  # so that every one of them is at the border of two pieces
+    monkeypatch.setattr("edp.data.formats.npz.PIECE", 20)  # so that every one of them is at the border of two pieces
     monkeypatch.setattr("edp.data.log.PIECE", 20)
     assert health.examine(from_arrays(**make(timeouts=ends(200, 40)))).findings == whole
 
@@ -221,7 +221,7 @@ def test_gaps_in_a_table_are_counted_by_column_though_training_refuses_them(form
 
 
 def test_the_first_row_without_a_number_is_told(monkeypatch):
-    monkeypatch.setattr("edp.data.arrays.PIECE", 20)
+    monkeypatch.setattr("edp.data.formats.npz.PIECE", 20)
     monkeypatch.setattr("edp.data.log.PIECE", 20)
     content = make()
     content["observations"][[47, 150], 1] = np.nan
@@ -268,7 +268,7 @@ def test_a_column_of_a_table_may_be_empty_throughout(tmp_path, capsys):
     ],
 )
 def test_columns_that_float32_cannot_tell_apart(column, level, tmp_path, monkeypatch):
-    monkeypatch.setattr("edp.data.arrays.PIECE", 30)
+    monkeypatch.setattr("edp.data.formats.npz.PIECE", 30)
     monkeypatch.setattr("edp.data.log.PIECE", 30)
     content = make(observations=column[:, None], next_observations=None)
     seen = health.examine(from_arrays(**content))

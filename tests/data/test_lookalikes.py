@@ -6,8 +6,10 @@ import h5py
 import numpy as np
 import pytest
 
-from edp.data import behaviours, d4rl, demonstrations, lookalikes, tasks
-from edp.data.make import Behaviour, make
+from edp.data import tasks
+from edp.data.formats import hdf5
+from edp.data.synthesis import behaviours, demonstrations, lookalikes
+from edp.data.synthesis.make import Behaviour, make
 from edp.errors import UserError
 
 ACTOR = behaviours.path("hopper-medium")
@@ -16,7 +18,7 @@ ACTOR = behaviours.path("hopper-medium")
 def look_alike(name, path, policies=(), logs=None, transitions=300, noise=0.0, seed=0):
     task = tasks.get(name)
     lookalikes.look_alike(task, path, [(p, 1.0) for p in policies], logs, transitions, noise, seed, 1, lambda _: None)
-    return d4rl.read(path, task.episode_limit, task.episode_return)
+    return hdf5.read(path, task.episode_limit, task.episode_return)
 
 
 def test_a_look_alike_says_so_and_is_kept_apart(tmp_path, monkeypatch):
@@ -54,7 +56,7 @@ def test_noise_is_added_to_the_actions(tmp_path):
     for noise in (0.0, 0.2):
         path = tmp_path / f"{noise}.hdf5"
         make(path, "edp/hopper-d4rl-v2", [Behaviour("one", behaviours.built_in("hopper-medium"), 1.0, noise)], 2000, 0)
-        made.append(d4rl.read(path))
+        made.append(hdf5.read(path))
     clean, noisy = made
     np.testing.assert_array_equal(clean.obs[0], noisy.obs[0])
     first = noisy.action[0] - clean.action[0]

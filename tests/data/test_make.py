@@ -5,9 +5,11 @@ import h5py
 import numpy as np
 import pytest
 
-from edp.data import behaviours, d4rl, tasks
-from edp.data.behaviours import SquashedGaussian
-from edp.data.make import Behaviour, make
+from edp.data import tasks
+from edp.data.formats import hdf5
+from edp.data.synthesis import behaviours
+from edp.data.synthesis.behaviours import SquashedGaussian
+from edp.data.synthesis.make import Behaviour, make
 from edp.errors import UserError
 
 
@@ -26,7 +28,7 @@ def make_set(path, seed=0, count=300):
 
 def test_a_made_set_has_exactly_the_rows_asked_for_and_reads_back(tmp_path):
     path = make_set(tmp_path / "a.hdf5")
-    data = d4rl.read(path)
+    data = hdf5.read(path)
     assert data.obs.shape == (300, 11)
     assert data.action.shape == (300, 3)
     with h5py.File(path) as file:
@@ -42,19 +44,19 @@ def test_a_made_set_has_exactly_the_rows_asked_for_and_reads_back(tmp_path):
 
 
 def test_the_same_seed_makes_the_same_set_and_another_seed_another(tmp_path):
-    one, same, other = (d4rl.read(make_set(tmp_path / f"{i}.hdf5", seed)) for i, seed in enumerate((0, 0, 1)))
+    one, same, other = (hdf5.read(make_set(tmp_path / f"{i}.hdf5", seed)) for i, seed in enumerate((0, 0, 1)))
     np.testing.assert_array_equal(one.action, same.action)
     assert not np.array_equal(one.action, other.action)
 
 
 def test_the_number_of_processes_does_not_matter(tmp_path, monkeypatch):
-    monkeypatch.setattr("edp.data.make.SHARD", 120)
+    monkeypatch.setattr("edp.data.synthesis.make.SHARD", 120)
     made, seen = [], []
     for processes in (1, 3):
         path = tmp_path / f"{processes}.hdf5"
         pair = [Behaviour("one", actor(0)), Behaviour("two", actor(1))]
         make(path, "edp/hopper-d4rl-v2", pair, 500, 0, seen.append, processes=processes)
-        made.append(d4rl.read(path))
+        made.append(hdf5.read(path))
     for a, b in zip(made[0][:6], made[1][:6], strict=True):
         np.testing.assert_array_equal(a, b)
     assert len(made[0].obs) == 500
@@ -109,12 +111,12 @@ def test_a_built_in_set_is_made_anew_when_its_recipe_changes(monkeypatch, tmp_pa
     path = tasks.find(small)
     first = path.read_bytes()
     assert tasks.find(small).read_bytes() == first
-    assert len(d4rl.read(tasks.find(replace(small, transitions=120))).obs) == 120
+    assert len(hdf5.read(tasks.find(replace(small, transitions=120))).obs) == 120
 
 
 def test_a_cut_off_episode_does_not_count_as_a_whole_one(tmp_path):
     make(tmp_path / "a.hdf5", "edp/hopper-d4rl-v2", [Behaviour("one", behaviours.built_in("hopper-expert"))], 1100, 0)
-    (made,) = d4rl.read(tmp_path / "a.hdf5").behaviours
+    (made,) = hdf5.read(tmp_path / "a.hdf5").behaviours
     assert made.episodes == 1
     assert made.mean_return > 3000
 

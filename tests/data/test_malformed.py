@@ -29,7 +29,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from minari.data_collector.episode_buffer import EpisodeBuffer
 
-from edp.data import arrays, columns, health, log, sources
+from edp.data import formats, health, log
+from edp.data.formats import columns, npz
 from edp.errors import UserError
 
 MORE = int(os.environ.get("EDP_TEST_EXAMPLES", "1"))  # times as many as usual, and other ones each time
@@ -76,11 +77,11 @@ def assert_one_line(error, name):
 def reads_or_refuses(name, meaning=None, limit=None):
     """The transitions, which are good, or None where they were refused in one line; so is the check of them."""
     try:
-        json.dumps(health.to_json(health.examine(sources.open_log(str(name), meaning or {}, limit))), allow_nan=False)
+        json.dumps(health.to_json(health.examine(formats.open_log(str(name), meaning or {}, limit))), allow_nan=False)
     except UserError as error:
         assert_one_line(error, str(name))
     try:
-        opened = sources.open_log(str(name), meaning or {}, limit)
+        opened = formats.open_log(str(name), meaning or {}, limit)
         data = log.read(opened)
     except UserError as error:
         assert_one_line(error, str(name))
@@ -103,7 +104,7 @@ def reads_or_refuses(name, meaning=None, limit=None):
 
 def write_hdf5(path, arrays, **options):
     with h5py.File(path, "w") as file:
-        for key, array in arrays.items():
+        for key, array in npz.items():
             if array.dtype.kind in "OU":
                 file.create_dataset(key, data=array.astype(str).astype(object), dtype=h5py.string_dtype())
             elif array.dtype.kind in "mM":
@@ -113,7 +114,7 @@ def write_hdf5(path, arrays, **options):
 
 
 def write_npz(path, arrays, **options):
-    (np.savez_compressed if options else np.savez)(path, **arrays)
+    (np.savez_compressed if options else np.savez)(path, **npz)
 
 
 ARRAYS = {".hdf5": write_hdf5, ".npz": write_npz}
@@ -176,19 +177,17 @@ def test_wrong_arrays_are_refused_or_harmless(form, tmp_path, start, what, limit
 
 def write_csv(path, arrays, **options):
     wide = {
-        f"{name}_{i}": arrays[f"{name}s"][:, i]
-        for name in ("observation", "action")
-        for i in range(2 - (name[0] == "a"))
+        f"{name}_{i}": npz[f"{name}s"][:, i] for name in ("observation", "action") for i in range(2 - (name[0] == "a"))
     }
-    rows = [*wide.values(), arrays["rewards"], arrays["terminals"].astype(int), np.arange(12) // 6]
+    rows = [*wide.values(), npz["rewards"], npz["terminals"].astype(int), np.arange(12) // 6]
     lines = [[*wide, "reward", "terminal", "episode"], *zip(*(row.tolist() for row in rows), strict=True)]
     path.write_text("".join(",".join(map(str, line)) + "\n" for line in lines))
 
 
 def write_parquet(path, arrays, **options):
-    lists = pa.FixedSizeListArray.from_arrays(arrays["observations"].ravel(), 2)
-    found = {"observation_0": lists, "action_0": arrays["actions"][:, 0], "reward": arrays["rewards"]}
-    found |= {"terminal": arrays["terminals"], "episode": np.arange(12) // 6}
+    lists = pa.FixedSizeListArray.from_arrays(npz["observations"].ravel(), 2)
+    found = {"observation_0": lists, "action_0": npz["actions"][:, 0], "reward": npz["rewards"]}
+    found |= {"terminal": npz["terminals"], "episode": np.arange(12) // 6}
     pq.write_table(pa.table(found), path, compression="zstd" if options else "none", row_group_size=5)
 
 
@@ -254,13 +253,13 @@ def test_a_bad_cell_is_refused(tmp_path, column, cell, message):
     rows[3][column] = cell
     path.write_text("".join(",".join(row) + "\n" for row in rows))
     with pytest.raises(UserError, match=re.escape(message)):
-        log.read(sources.open_log(str(path)))
+        log.read(formats.open_log(str(path)))
 
 
 @pytest.mark.parametrize("block", [200, 2**20])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_a_quote_takes_no_rows_with_it(tmp_path, monkeypatch, block, end):
-    monkeypatch.setattr("edp.data.table.BLOCK", block)
+    monkeypatch.setattr("edp.data.formats.table.BLOCK", block)
     path = tmp_path / "a.csv"
     write_csv(path, content())
     lines = path.read_text().splitlines()
@@ -270,11 +269,11 @@ def test_a_quote_takes_no_rows_with_it(tmp_path, monkeypatch, block, end):
         path.write_bytes(end.join(f"{line},{cell}" for line, cell in zip(lines, cells, strict=True)).encode())
 
     write({4: '5" pipe', 5: "", 6: '"x"y'})
-    assert len(log.whole(sources.open_log(str(path))).rewards) == len(lines) - 1
+    assert len(log.whole(formats.open_log(str(path))).rewards) == len(lines) - 1
     for texts in ({5: '"begin', 8: 'end"'}, {5: f'"begin{end}end"'}, {5: '"begin'}):
         write(texts)
         with pytest.raises(UserError, match=r"a\.csv: line 5 ends within quotes: a stray quote, or a text") as error:
-            log.read(sources.open_log(str(path)))
+            log.read(formats.open_log(str(path)))
         assert_one_line(error.value, "a.csv")
 
 
@@ -286,7 +285,7 @@ def test_other_encodings_are_told(tmp_path, encoding, place):
     lines = [f"observation_0,action_0,reward,episode,{name}", *[f"{i}.5,0.1,1,{label},3" for i in range(9)]]
     path.write_bytes("\n".join(lines).encode(encoding))
     with pytest.raises(UserError, match="save it as UTF-8"):
-        log.read(sources.open_log(str(path)))
+        log.read(formats.open_log(str(path)))
 
 
 CELLS = ["", "nan", "inf", "-inf", "1e39", "1e400", "x", '"', '"a', "1,5", "1;5", "true", "2", "0.5", "\xff", "\0", "٣"]
@@ -371,7 +370,7 @@ def test_columns_of_any_kind_are_refused_or_harmless(tmp_path, what, piece):
     except pa.ArrowException:  # kinds that no Parquet file has
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("edp.data.table.PIECE", piece)
+        patch.setattr("edp.data.formats.table.PIECE", piece)
         reads_or_refuses(path)
 
 
@@ -437,13 +436,13 @@ class Harmful:
     ],
 )
 def test_messages_tell_the_row(tmp_path, monkeypatch, name, column, message):
-    monkeypatch.setattr("edp.data.table.PIECE", 6)
+    monkeypatch.setattr("edp.data.formats.table.PIECE", 6)
     path = tmp_path / "a.parquet"
     write_parquet(path, content())
     start = pq.read_table(path)
     pq.write_table(start.set_column(start.column_names.index(name), name, pa.array(column)), path)
     with pytest.raises(UserError, match=re.escape(message)):
-        log.read(sources.open_log(str(path)))
+        log.read(formats.open_log(str(path)))
 
 
 @pytest.mark.parametrize("form", ARRAYS)
@@ -452,25 +451,25 @@ def test_no_kind_of_nan_makes_numpy_warn(tmp_path, form, recwarn):
     found["observations"].view(np.uint32)[3, 1] = 0x7FA00000  # a signalling one
     ARRAYS[form](tmp_path / f"a{form}", found)
     with pytest.raises(UserError, match=r"observations hold NaN.* in row 3, column 1"):
-        log.read(sources.open_log(str(tmp_path / f"a{form}")))
-    health.examine(sources.open_log(str(tmp_path / f"a{form}")))
+        log.read(formats.open_log(str(tmp_path / f"a{form}")))
+    health.examine(formats.open_log(str(tmp_path / f"a{form}")))
     assert not [warning for warning in recwarn if "Runtime" in warning.category.__name__]
 
 
 def test_lists_of_different_lengths_are_no_arrays():
     with pytest.raises(UserError, match="mine: "):
-        arrays.from_arrays([[1], [1, 2]], [[1], [1]], [0, 0], [0, 0], name="mine")
+        npz.from_arrays([[1], [1, 2]], [[1], [1]], [0, 0], [0, 0], name="mine")
 
 
 def test_files_that_are_no_npz_are_not_advised_to_be_unpickled(tmp_path):
     path = tmp_path / "a.npz"
     np.savez(path, allow_pickle=True, **content() | {"infos": np.array([{}], object)})
     with pytest.raises(UserError, match="'infos' holds Python objects: save it as numbers, or the file without it"):
-        sources.open_log(str(path))
+        formats.open_log(str(path))
     for wrong in (b"a,b\n1,2\n", npy(np.zeros(3))):
         path.write_bytes(wrong)
         with pytest.raises(UserError, match=r"it is no \.npz file") as refused:
-            sources.open_log(str(path))
+            formats.open_log(str(path))
         assert "pickle" not in str(refused.value)
 
 
@@ -512,7 +511,7 @@ def test_what_was_not_written_is_refused(tmp_path, chunks, rows):
             if chunks and rows:
                 file[key][:rows] = array[:rows]
     with pytest.raises(UserError, match="not all observations were written"):
-        sources.open_log(str(tmp_path / "a.hdf5"))
+        formats.open_log(str(tmp_path / "a.hdf5"))
 
 
 @pytest.mark.parametrize("kind", ["virtual", "gone", "external"])
@@ -533,7 +532,7 @@ def test_what_is_kept_in_other_files_is_refused(tmp_path, kind, key):
     if kind == "gone":
         other.unlink()
     with pytest.raises(UserError, match=f"a.hdf5: {key} are kept in other files"):
-        sources.open_log(str(path))
+        formats.open_log(str(path))
 
 
 def test_virtual_data_of_minari_is_refused(minari_sets_here):
@@ -545,7 +544,7 @@ def test_virtual_data_of_minari_is_refused(minari_sets_here):
             del file["episode_0/rewards"]
             file.create_virtual_dataset("episode_0/rewards", layout)
         with pytest.raises(UserError, match="episode_0/rewards is kept in other files"):
-            log.read(sources.open_log("minari:mine/hdf5-v0"))
+            log.read(formats.open_log("minari:mine/hdf5-v0"))
     finally:
         put(files)
 
@@ -601,7 +600,7 @@ def test_data_beside_the_tables_of_a_folder_is_not_passed_over(tmp_path, form, t
     (tmp_path / other).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / other).touch()
     with pytest.raises(UserError, match=f"{re.escape(entry)} in this folder would not be read") as error:
-        sources.open_log(str(tmp_path))
+        formats.open_log(str(tmp_path))
     assert_one_line(error.value, str(tmp_path))
 
 
@@ -640,7 +639,7 @@ def test_attributes_of_any_kind_are_harmless(tmp_path, key, data):
     with h5py.File(tmp_path / "a.hdf5", "r+") as file:
         file.attrs.update({"min_return": 1.0, "max_return": 2.0, "env": "Hopper-v5"})
         file.attrs[key] = data.draw(st.sampled_from(values))
-    opened = sources.open_log(str(tmp_path / "a.hdf5"))
+    opened = formats.open_log(str(tmp_path / "a.hdf5"))
     assert isinstance(opened.env, str)
     assert isinstance(opened.regenerated, str)
     assert opened.behaviours == []
@@ -863,7 +862,7 @@ def test_metadata_of_anything_are_refused_or_harmless(minari_sets_here, what):
 )
 def test_metadata_that_count_otherwise_are_refused(minari_sets_here, form, change, message):
     with metadata(minari_sets_here, change, form=form) as name, pytest.raises(UserError, match=message):
-        log.read(sources.open_log(name))
+        log.read(formats.open_log(name))
 
 
 @pytest.mark.parametrize("key", ["observation_space", "action_space"])
@@ -879,7 +878,7 @@ def test_spaces_that_are_not_those_of_the_data_are_refused(minari_sets_here, key
 )
 def test_reference_scores_are_a_range_or_nothing(minari_sets_here, low, high):
     with metadata(minari_sets_here, {"ref_min_score": low, "ref_max_score": high}) as name:
-        assert sources.open_log(name).reference == ((0, 1) if (low, high) == (0, 1) else None)
+        assert formats.open_log(name).reference == ((0, 1) if (low, high) == (0, 1) else None)
 
 
 SPEC = EnvSpec("Env-v0", entry_point="evil_module:Env", max_episode_steps=9)
@@ -920,7 +919,7 @@ def test_what_metadata_name_is_not_imported(evil_module, minari_sets_here, spec,
     with metadata(minari_sets_here, {key: SPECS[spec]}, missing) as name:
         assert (reads_or_refuses(name) is None) == bool(missing)
         if not missing:
-            assert sources.open_log(name).env == ("Pendulum-v1" if "Pendulum-v1" in SPECS[spec] else "")
+            assert formats.open_log(name).env == ("Pendulum-v1" if "Pendulum-v1" in SPECS[spec] else "")
     assert not evil_module.exists()
     assert "evil_module" not in sys.modules
 

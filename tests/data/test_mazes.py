@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 
 import edp.envs  # noqa: F401
-from edp.data import d4rl, lookalikes, tasks
-from edp.data.mazes import cell_of, distances, waypoint
+from edp.data import tasks
+from edp.data.formats import hdf5
+from edp.data.synthesis import lookalikes
+from edp.data.synthesis.mazes import cell_of, distances, waypoint
 from edp.envs.antmaze import MAZES, cells, centre
 
 
@@ -34,7 +36,7 @@ def test_d4rls_ant_reaches_the_goal_of_the_umaze(reference, monkeypatch, tmp_pat
     path = tmp_path / "umaze.hdf5"
     policy = reference("policies/antmaze__d4rl_ant_hierarch_goal_policy.npz")
     make_look_alike("antmaze-umaze-v0", path, policy, transitions=8400)
-    data = d4rl.read(path, 700, "reached")
+    data = hdf5.read(path, 700, "reached")
     assert data.regenerated == "antmaze-umaze-v0"
     assert len(data.returns) == 12
     assert data.returns.mean() >= 0.6

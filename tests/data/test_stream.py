@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
+from edp.batches import Tail, Transitions
 from edp.cli import main
 from edp.data import stream
-from edp.types import Tail, Transitions
 
 ROWS = 5_000
 

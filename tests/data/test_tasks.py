@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 import edp.envs  # noqa: F401
-from edp.data import d4rl, paper, tasks
-from edp.settings import DOMAINS
+from edp.config.defaults import DOMAINS
+from edp.data import tasks
+from edp.data.formats import hdf5
+from edp.report import published
 
-PAPER = paper.TABLES
+PAPER = published.TABLES
 PUBLISHED = [task for task in tasks.TASKS.values() if not task.local]
 # What the paper prints, where it is not the mean of its own rows: (table, domain, column): (printed, recomputed).
 SLIPS = {
@@ -65,7 +67,7 @@ def test_the_papers_averages_are_those_of_its_rows_but_for_the_known_slips(table
 def test_genuine_kitchen_data_scores_a_hundred(reference):
     """All 19 episodes end with four tasks done, whatever the file's own rewards add up to."""
     task = tasks.get("kitchen-complete-v0")
-    dataset = d4rl.read(reference(f"kitchen/{task.file}"), task.episode_limit, task.episode_return)
+    dataset = hdf5.read(reference(f"kitchen/{task.file}"), task.episode_limit, task.episode_return)
     assert len(dataset.returns) == 19
     assert task.score(dataset.returns.mean()) == 100
     assert dataset.obs.shape == (3680, 60)
@@ -88,11 +90,11 @@ def test_files_are_looked_for_in_order(tmp_path, monkeypatch):
 
 def test_the_papers_scores_of_a_pair():
     """Where its table of best scores has slipped, those of the table that it repeats wrongly."""
-    assert paper.scores(tasks.get("hopper-medium-v2"), "td3bc", "diffusion") == (81.9, 98.6)
-    assert paper.scores(tasks.get("kitchen-complete-v0"), "iql", "diffusion") == (75.5, 95.0)
-    assert paper.scores(tasks.get("hopper-medium-v2"), "crr", "gaussian") == (None, None)
-    assert paper.scores(tasks.get("hopper-medium-v2"), "awr", "diffusion") == (None, None)
-    assert paper.scores(tasks.get("local/hopper-medium-expert"), "td3bc", "diffusion") == (None, None)
+    assert published.scores(tasks.get("hopper-medium-v2"), "td3bc", "diffusion") == (81.9, 98.6)
+    assert published.scores(tasks.get("kitchen-complete-v0"), "iql", "diffusion") == (75.5, 95.0)
+    assert published.scores(tasks.get("hopper-medium-v2"), "crr", "gaussian") == (None, None)
+    assert published.scores(tasks.get("hopper-medium-v2"), "awr", "diffusion") == (None, None)
+    assert published.scores(tasks.get("local/hopper-medium-expert"), "td3bc", "diffusion") == (None, None)
     best = PAPER["reproduce"]["columns"].index("EDP")
     for name, row in PAPER["reproduce"]["rows"].items():
-        assert paper.scores(tasks.get(name), "td3bc", "diffusion").oms == row[best]
+        assert published.scores(tasks.get(name), "td3bc", "diffusion").oms == row[best]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from edp.data import units
-from edp.data.arrays import from_arrays
+from edp.data.formats.npz import from_arrays
 from edp.data.log import read
 from edp.errors import UserError
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from edp import build
+from edp.config import choice as build
 from edp.data import tasks
-from edp.run import SCHEMA, about_here
+from edp.runs.directory import SCHEMA, about_here
 
 
 @cache

@@ -6,8 +6,8 @@ import pytest
 from fake import make
 
 from edp.cli import main
-from edp.data.paper import TABLES
 from edp.report import collect, columns, paper, summary
+from edp.report.published import TABLES
 
 
 def row_of(table, name):

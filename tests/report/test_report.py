@@ -10,9 +10,9 @@ import pytest
 from fake import make, write
 
 from edp.cli import main
-from edp.metrics import mean_interval
 from edp.report import collect, summary
 from edp.report.page import build, contents
+from edp.runs.scores import mean_interval
 
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
 

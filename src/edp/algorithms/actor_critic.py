@@ -14,11 +14,11 @@ from jaxtyping import Array, Float, Int
 
 from edp.algorithms.base import Learner, Metrics, adam, descend, for_each_member, learner
 from edp.algorithms.weighted import Weight, given, weighted_loss
+from edp.batches import Transitions
 from edp.errors import UserError
 from edp.networks import MLP, Critic
 from edp.options import option
 from edp.policies.base import Policy, PolicyConfig
-from edp.types import Transitions
 
 
 @dataclass(frozen=True)

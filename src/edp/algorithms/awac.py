@@ -9,10 +9,10 @@ from edp.algorithms.actor_critic import TDActorCritic
 from edp.algorithms.base import Metrics
 from edp.algorithms.crr import compared
 from edp.algorithms.weighted import exponential, weighted_loss
+from edp.batches import Transitions
 from edp.networks import Critic
 from edp.options import option
 from edp.policies.base import Fit, Policy
-from edp.types import Transitions
 
 
 @dataclass(frozen=True)

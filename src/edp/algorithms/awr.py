@@ -9,9 +9,9 @@ from jaxtyping import Array, Int
 from edp.algorithms.actor_critic import ActorCritic, value_loss
 from edp.algorithms.base import Learner, Metrics, descend
 from edp.algorithms.weighted import exponential
+from edp.batches import Transitions
 from edp.options import option
 from edp.policies.base import Policy
-from edp.types import Transitions
 
 
 class AWRState(NamedTuple):

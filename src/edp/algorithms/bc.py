@@ -8,8 +8,8 @@ from jaxtyping import Array, Int
 
 from edp.algorithms.actor_critic import Actor
 from edp.algorithms.base import Learner, Metrics, descend
+from edp.batches import Transitions
 from edp.policies.base import Policy
-from edp.types import Transitions
 
 
 class BCState(NamedTuple):

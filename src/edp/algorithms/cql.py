@@ -11,11 +11,11 @@ from jaxtyping import Array, Float
 from edp.algorithms.actor_critic import TDActorCritic, critic_loss
 from edp.algorithms.base import Metrics
 from edp.algorithms.td3bc import relative
+from edp.batches import Transitions
 from edp.errors import UserError
 from edp.networks import Critic
 from edp.options import option
 from edp.policies.base import Policy, PolicyConfig
-from edp.types import Transitions
 
 
 @dataclass(frozen=True)

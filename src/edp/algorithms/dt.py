@@ -9,11 +9,11 @@ from jaxtyping import Array
 
 from edp.algorithms.base import Metrics
 from edp.algorithms.bc import BC
+from edp.batches import Windows
 from edp.errors import UserError
 from edp.options import option
 from edp.policies.base import PolicyConfig
 from edp.policies.transformer import Transformer
-from edp.types import Windows
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from edp.algorithms.actor_critic import InSample, InSampleState
 from edp.algorithms.base import Metrics
 from edp.algorithms.weighted import exponential
+from edp.batches import Transitions
 from edp.options import option
-from edp.types import Transitions
 
 
 @dataclass(frozen=True)

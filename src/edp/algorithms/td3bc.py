@@ -9,10 +9,10 @@ from jaxtyping import Array, Float
 
 from edp.algorithms.actor_critic import TDActorCritic
 from edp.algorithms.base import Metrics
+from edp.batches import Transitions
 from edp.networks import Critic
 from edp.options import option
 from edp.policies.base import Policy
-from edp.types import Transitions
 
 
 @dataclass(frozen=True)

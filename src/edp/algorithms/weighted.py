@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from edp.algorithms.base import Metrics
+from edp.batches import Transitions
 from edp.errors import unknown
 from edp.policies.base import Fit, Policy
-from edp.types import Transitions
 
 Weight = Callable[[Float[Array, " n"]], Float[Array, " n"]]
 Advantage = Callable[[Fit, Array], Float[Array, " n"]]

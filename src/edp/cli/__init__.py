@@ -5,8 +5,8 @@ import io
 import os
 import sys
 
-from edp.cache import keep_compiled_programs
 from edp.errors import UserError, unknown
+from edp.files import keep_compiled_programs
 
 HELP = """\
 usage: edp COMMAND …

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edp.cli.options import Parser, given
+from edp.cli.parser import Parser, given
 from edp.errors import UserError, unknown
 
 
@@ -67,7 +67,7 @@ def main(argv: list[str]) -> int:
 
 
 def ablate_acting(argv: list[str]) -> int:
-    from edp.spec import EvalOptions, check_acting
+    from edp.config.spec import EvalOptions, check_acting
 
     parser = Parser("edp ablate", DESCRIPTION, "NAME RUN")
     parser.add_argument("name", metavar="NAME", help=", ".join(ACTING))
@@ -79,11 +79,11 @@ def ablate_acting(argv: list[str]) -> int:
     if ablation.option in chosen:
         raise UserError(f"edp ablate {values.name} varies that option itself: leave it out")
 
+    from edp.acting.evaluator import Evaluator, without_nan
     from edp.cli.display import evaluation_line
-    from edp.cli.find import load_noting
-    from edp.evaluator import Evaluator, without_nan
+    from edp.cli.locate import load_noting
     from edp.options import check
-    from edp.run import Run
+    from edp.runs.directory import Run
 
     folder = Run.open(values.run)
     spec, found = load_noting(folder)
@@ -115,9 +115,9 @@ def ablate_training(argv: list[str], ablation: Training) -> int:
         if word.split("=")[0] in varied:
             raise UserError(f"edp ablate {values.name} sets {word.split('=')[0]} itself: leave it out")
 
-    from edp import metrics
     from edp.cli import train
-    from edp.run import Run
+    from edp.runs import scores as metrics
+    from edp.runs.directory import Run
 
     out = values.out or Path("ablations") / f"{values.name}_{values.task.replace('/', '-')}"
     scores, speeds, curves = [], [], []
@@ -149,7 +149,7 @@ def ablate_training(argv: list[str], ablation: Training) -> int:
 
 def keep(path: Path, title: str, label: str, values: list[Any], scores: list, about: dict[str, Any]) -> None:
     """Write the data, and a picture of it."""
-    from edp.run import write_json
+    from edp.runs.directory import write_json
 
     write_json(path.with_suffix(".json"), about | {"title": title, "label": label, "values": values, "scores": scores})
     print(path.with_suffix(".json"))

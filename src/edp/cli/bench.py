@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from edp.cli.options import Parser
+from edp.cli.parser import Parser
 from edp.errors import UserError, unknown
 
 DESCRIPTION = """The paper's efficiency figure on this machine: how fast Diffusion-QL with K = 100 (dql), EDP without
@@ -22,24 +22,24 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw a bar chart (.png, .svg, .pdf)")
     values = parser.parse(argv)
 
-    from edp import bench
-    from edp.data.d4rl import check_writable
+    from edp.bench import variants
+    from edp.data.formats.hdf5 import check_writable
 
     if values.rounds < 1:
         raise UserError(f"--rounds must be at least 1, not {values.rounds}")
-    names = values.only or list(bench.VARIANTS)
+    names = values.only or list(variants.VARIANTS)
     for name in names:
-        if name not in bench.VARIANTS:
-            raise unknown("variant", name, bench.VARIANTS)
+        if name not in variants.VARIANTS:
+            raise unknown("variant", name, variants.VARIANTS)
     for path in filter(None, (values.json, values.picture)):
         check_writable(path)
     from rich.console import Console
 
     console = Console(width=None if sys.stdout.isatty() else 120)
-    result = measured(bench.cases_of(names), values.rounds, console)
+    result = measured(variants.cases_of(names), values.rounds, console)
     show(result, console)
     if values.json:
-        from edp.run import write_json
+        from edp.runs.directory import write_json
 
         write_json(values.json, result)
         print(values.json)
@@ -50,11 +50,11 @@ def main(argv: list[str]) -> int:
 
 def measured(cases: dict, rounds: int, console) -> dict:
     """What ``bench.measure`` finds, with its progress on the console."""
-    from edp import bench
+    from edp.bench import variants
 
     result = {}
     with console.status("") as status:
-        for event in bench.measure(cases, rounds):
+        for event in variants.measure(cases, rounds):
             if isinstance(event, str):
                 status.update(event)
             else:

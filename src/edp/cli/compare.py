@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from edp.cli.options import Parser
+from edp.cli.parser import Parser
 from edp.errors import UserError
 
 DESCRIPTION = """Compare runs by their last ten evaluations: the interquartile mean of each method, and for each pair
@@ -17,7 +17,7 @@ def main(argv: list[str]) -> int:
     values = parser.parse(argv)
 
     from edp.cli.tables import comparison_tables
-    from edp.run import Run
+    from edp.runs.directory import Run
 
     comparison_tables(*group([Run.open(path) for path in values.runs], values.by))
     return 0
@@ -27,8 +27,8 @@ def group(runs: list, by: str) -> tuple[dict, int]:
     """The scores of each method, (seeds, tasks), and the fewest episodes of an evaluation; all have the same tasks."""
     import numpy as np
 
-    from edp import metrics
-    from edp.cli.find import note
+    from edp.cli.locate import note
+    from edp.runs import scores as metrics
 
     scores: dict[str, dict[str, list]] = {}
     episodes = []

@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from pathlib import Path
 
-from edp.cache import cache_folder
 from edp.cli import logs
-from edp.cli.options import Parser
+from edp.cli.parser import Parser
 from edp.errors import UserError, unknown
+from edp.files import cache_folder
 
 HELP = """\
 usage: edp data list [TASK]  the tasks and their files
@@ -77,7 +77,7 @@ def make(argv: list[str]) -> int:
 
 
 def make_built_in(task, values) -> Path:
-    from edp.cli.find import counting
+    from edp.cli.locate import counting
     from edp.data import tasks
 
     refuse_given(values, f"{task.name} is made in one way only", keep=())
@@ -88,8 +88,9 @@ def make_built_in(task, values) -> Path:
 
 
 def make_look_alike(task, values) -> Path:
-    from edp.cli.find import counting
-    from edp.data import lookalikes, tasks
+    from edp.cli.locate import counting
+    from edp.data import tasks
+    from edp.data.synthesis import lookalikes
 
     refuse_given(values, f"{task.name} has an environment of its own", keep=MAKE_OPTIONS - {"env"})
     policies = [split_share(text) for text in values.policy]
@@ -107,10 +108,10 @@ def make_look_alike(task, values) -> Path:
 
 
 def make_new(path: Path, values) -> Path:
-    from edp.cli.find import counting
-    from edp.data import behaviours
-    from edp.data.make import Behaviour
-    from edp.data.make import make as make_file
+    from edp.cli.locate import counting
+    from edp.data.synthesis import behaviours
+    from edp.data.synthesis.make import Behaviour
+    from edp.data.synthesis.make import make as make_file
 
     refuse_given(values, "a new file is rolled out from policies", keep=MAKE_OPTIONS - {"out", "logs"})
     if not values.env or not values.policy:
@@ -169,13 +170,13 @@ def get(argv: list[str]) -> int:
     parser.add_argument("task", metavar="TASK", help="a task's name (edp data list), or minari:NAME")
     values = parser.parse(argv)
 
-    from edp.cli.find import download
-    from edp.data import sources, tasks
+    from edp.cli.locate import download
+    from edp.data import formats, tasks
 
-    if values.task.startswith(sources.MINARI):
-        from edp.data.minari_sets import download as from_minari
+    if values.task.startswith(formats.MINARI):
+        from edp.data.formats.minari import download as from_minari
 
-        print(from_minari(values.task.removeprefix(sources.MINARI)))
+        print(from_minari(values.task.removeprefix(formats.MINARI)))
         return 0
     task = tasks.get(values.task)
     if task.local:

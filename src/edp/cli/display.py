@@ -17,13 +17,13 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from edp import metrics
+from edp.acting.evaluator import Evaluation
+from edp.acting.validation import Validation
 from edp.cli.tables import score_text, trouble_lines
+from edp.config.spec import Spec
 from edp.data.log import Dataset
-from edp.evaluator import Evaluation
-from edp.experiment import Compiled, Epoch, SeedFailed
-from edp.spec import Spec
-from edp.validate import Validation
+from edp.runs import scores as metrics
+from edp.training.loop import Compiled, Epoch, SeedFailed
 
 Event = Compiled | Epoch | Evaluation | Validation | SeedFailed
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from edp.cli.options import Parser, given
+from edp.cli.parser import Parser, given
 from edp.errors import UserError
 from edp.options import check, flag
 
@@ -16,14 +16,14 @@ EXIT_FAILED = 1
 def main(argv: list[str]) -> int:
     import numpy as np
 
-    from edp import video
-    from edp.cli.find import load_noting
+    from edp.acting import video
+    from edp.acting.evaluator import Evaluator
+    from edp.acting.fqe import FQEOptions
+    from edp.cli.locate import load_noting
     from edp.cli.tables import evaluation_table
     from edp.cli.train import with_env
-    from edp.evaluator import Evaluator
-    from edp.fqe import FQEOptions
-    from edp.run import Run
-    from edp.spec import EvalOptions
+    from edp.config.spec import EvalOptions
+    from edp.runs.directory import Run
 
     parser = Parser("edp eval", DESCRIPTION, "RUN")
     parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
@@ -64,13 +64,14 @@ def main(argv: list[str]) -> int:
 
 def value_offline(values) -> int:
     """Fitted Q evaluation of the checkpoints of a run, beside their scores where there are any."""
-    from edp import fqe, loading
-    from edp.checkpoint import Checkpoints
-    from edp.cli.find import counting, find_data_of, note
+    from edp.acting import fqe
+    from edp.acting.evaluator import actors, without_nan
+    from edp.cli.locate import counting, find_data_of, note
     from edp.cli.tables import offline_table
-    from edp.evaluator import actors, without_nan
-    from edp.run import Run
-    from edp.spec import EvalOptions, Spec, check_acting
+    from edp.config.spec import EvalOptions, Spec, check_acting
+    from edp.runs import load
+    from edp.runs.checkpoints import Checkpoints
+    from edp.runs.directory import Run
 
     folder = Run.open(values.run)
     spec = Spec.from_json(folder.config, folder.folder / "config.json")
@@ -83,13 +84,13 @@ def value_offline(values) -> int:
     sampler = check_acting(spec, options)
     steps = Checkpoints(folder.checkpoints).steps() or [None]  # an old run has one without a number
     if values.checkpoint is not None:
-        steps = [loading.load(folder, values.checkpoint)[1].step]
-    data = loading.read_data(folder, spec, values.data or find_data_of(folder, spec))
+        steps = [load.load(folder, values.checkpoint)[1].step]
+    data = load.read_data(folder, spec, values.data or find_data_of(folder, spec))
     problem, rows = fqe.prepare(data, fqe_options), []
     with counting("checkpoints valued", len(steps)) as advance:
         for done, step in enumerate(steps, 1):
             try:
-                _, found = loading.load(folder, step)
+                _, found = load.load(folder, step)
             except UserError as error:  # damaged, or removed by a training that goes on
                 note(str(error))
                 continue
@@ -109,9 +110,9 @@ def film(spec, states, options, env, path: Path) -> None:
     """The first episode of the first seed, as it was evaluated."""
     import jax
 
-    from edp import video
-    from edp.evaluate import Pool
-    from edp.evaluator import Evaluator
+    from edp.acting import video
+    from edp.acting.evaluator import Evaluator
+    from edp.acting.rollout import Pool
 
     one = replace(spec, training=replace(spec.training, seeds=1))
     evaluator = Evaluator(one, replace(options, episodes=1))

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from edp.cli.options import Parser, add_columns, columns_of
+from edp.cli.parser import Parser, add_columns, columns_of
 from edp.cli.signals import ending_on_sigterm
 from edp.errors import UserError
 from edp.options import flag
@@ -28,15 +28,15 @@ def check(argv: list[str]) -> int:
     add_columns(parser)
     values = parser.parse(argv)
 
-    from edp.data import health, pictures, sources
-    from edp.data.d4rl import check_writable
+    from edp.data import formats, health, pictures
+    from edp.data.formats.hdf5 import check_writable
 
     meaning, ranges = columns_of(values)
-    title = values.data.removeprefix(sources.MINARI).replace("/", "-") if values.data.startswith(sources.MINARI) else ""
+    title = values.data.removeprefix(formats.MINARI).replace("/", "-") if values.data.startswith(formats.MINARI) else ""
     page = values.out or Path(f"{title or Path(values.data).absolute().stem}-check.png")
     if page.suffix not in PICTURES:
         raise UserError(f"{page}: pictures are {', '.join(PICTURES)}")
-    log = sources.open_log(values.data, meaning)
+    log = formats.open_log(values.data, meaning)
     found = health.examine(log, ranges.get("action_low", ()), ranges.get("action_high", ()))
     if not values.no_picture:
         check_writable(page)
@@ -99,22 +99,22 @@ def convert(argv: list[str]) -> int:
 
     from dataclasses import replace
 
-    from edp.cli.find import note
-    from edp.data import sources
+    from edp.cli.locate import note
+    from edp.data import formats
 
     meaning, ranges = columns_of(values)
-    sources.check_target(values.to)
-    log = sources.open_log(values.data, meaning)
+    formats.check_target(values.to)
+    log = formats.open_log(values.data, meaning)
     if ranges:
         log = replace(log, low=ranges.get("action_low", log.low), high=ranges.get("action_high", log.high))
     if log.left_out:
         note(f"left out: {', '.join(log.left_out[:12])}{', …' if len(log.left_out) > 12 else ''}")
-    why = sources.loses_environment(values.to, log)
+    why = formats.loses_environment(values.to, log)
     if why:
         note(f"{values.to}: will not say that this was recorded in {log.env} ({why})")
     with ending_on_sigterm():
-        place = sources.write(values.to, log)
-    if values.to.startswith(sources.MINARI) and not sources.knows_next(log):
+        place = formats.write(values.to, log)
+    if values.to.startswith(formats.MINARI) and not formats.knows_next(log):
         note("Minari needs the state after a step: the last step of each episode that was cut off is left out")
     print(place)
     return 0
@@ -136,12 +136,12 @@ def record(argv: list[str]) -> int:
         if number is not None and number < low:
             raise UserError(f"{flag(name)} must be at least {low}, not {number}")
 
-    from edp.cli.find import counting, note
-    from edp.data import sources
-    from edp.data.record import record as play
+    from edp.cli.locate import counting, note
+    from edp.data import formats
+    from edp.data.synthesis.record import record as play
     from edp.envs.make import import_env
 
-    sources.check_target(values.to)
+    formats.check_target(values.to)
     import_env(values.env)
     with counting("episodes", values.episodes) as advance:
         log = play(
@@ -154,7 +154,7 @@ def record(argv: list[str]) -> int:
             on_note=note,
         )
     with ending_on_sigterm():
-        place = sources.write(values.to, log)
+        place = formats.write(values.to, log)
     print(f"{place}: {log.size:,} steps")
     return 0
 
@@ -164,7 +164,7 @@ def actor(name: str | None):
     if name is None:
         return None
     if (Path(name) / "config.json").is_file():
-        from edp.deploy import load_policy
+        from edp.acting.policy import load_policy
 
         policy = load_policy(name)
 
@@ -175,6 +175,6 @@ def actor(name: str | None):
         return act
     if ":" not in name:
         raise UserError(f"--policy {name}: neither a run directory nor module:function")
-    from edp.data.record import load_callable
+    from edp.data.synthesis.record import load_callable
 
     return load_callable(name)

@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from edp.cli.options import Parser
+from edp.cli.parser import Parser
 from edp.errors import UserError
 
 DESCRIPTION = """Make one page of any runs, finished or running: scores beside the paper's, curves, what the policies
@@ -42,7 +42,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--every", type=float, default=10.0, metavar="…", help="seconds between looks (default: 10)")
     values = parser.parse(argv)
 
-    from edp.data.d4rl import check_writable
+    from edp.data.formats.hdf5 import check_writable
     from edp.report import collect
 
     kind = values.format or (values.out.suffix.lstrip(".") if values.out else "html")
@@ -76,11 +76,11 @@ def main(argv: list[str]) -> int:
 
 def look_at_all(folders: list[Path], env: str | None) -> None:
     """What each policy does, kept in its run directory; what cannot be looked at is told and passed over."""
-    from edp.cli.find import counting, find_data_of, load_noting, note
+    from edp.acting.inspect import look_at, seen_at
+    from edp.cli.locate import counting, find_data_of, load_noting, note
     from edp.cli.train import with_env
-    from edp.loading import read_data
-    from edp.look import look_at, seen_at
-    from edp.run import Run
+    from edp.runs.directory import Run
+    from edp.runs.load import read_data
 
     with counting("policies looked at", len(folders)) as advance:
         for done, folder in enumerate(folders, 1):
@@ -108,7 +108,7 @@ def look_at_all(folders: list[Path], env: str | None) -> None:
 
 def write(values, kind: str, out: Path) -> None:
     from edp.report import collect, paper, summary
-    from edp.run import write_whole, writing
+    from edp.runs.directory import write_whole, writing
 
     entries, pictures = collect.read_all(values.runs), {}
     ablated = any((entry.folder / "ablations").is_dir() for entry in entries)

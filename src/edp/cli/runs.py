@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from edp.cli.options import Parser
+from edp.cli.parser import Parser
 
 DESCRIPTION = """List runs: what each trains, how far it is, its score (the mean of the last ten evaluations), and
 whether it is running, finished, stopped, killed or failed. A damaged one is listed with what is wrong."""
@@ -71,12 +71,12 @@ def summary(folder: Path) -> dict:
     """What there is to know of a run in one line."""
     import numpy as np
 
-    from edp import metrics
-    from edp.run import Run
+    from edp.runs import scores
+    from edp.runs.directory import Run
 
     run = Run.open(folder)
     config, status = run.config, run.status
-    curve = metrics.curve(run.training_evaluations()) if run.training_evaluations() else None
+    curve = scores.curve(run.training_evaluations()) if run.training_evaluations() else None
     score = None if curve is None or np.isnan(curve.rat).all() else float(np.nanmean(curve.rat))
     return {
         "run": str(folder),
@@ -87,7 +87,7 @@ def summary(folder: Path) -> dict:
         "steps": status["step"],
         "of": config["training"]["steps"],
         "rat": score,
-        "curve": [] if curve is None else [round(float(mean), 2) for mean in metrics.known_mean(curve.scores, axis=1)],
+        "curve": [] if curve is None else [round(float(mean), 2) for mean in scores.known_mean(curve.scores, axis=1)],
         "state": status["state"],
         "reason": status["reason"],
         "failed_seeds": status["failed_seeds"],
@@ -96,7 +96,7 @@ def summary(folder: Path) -> dict:
 
 def cells(row: dict, narrow: bool = False) -> list[str]:
     """A line of the table. On a narrow terminal, reasons are told below it."""
-    from edp.metrics import sparkline
+    from edp.runs.scores import sparkline
 
     name, state = Path(row["run"]).name if narrow else row["run"], row["state"]
     if not narrow and (why := "; ".join(reasons(row))):

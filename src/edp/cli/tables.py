@@ -8,18 +8,21 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from edp import metrics, settings
-from edp.data import lookalikes, paper, tasks
+from edp.acting.evaluator import Evaluation
+from edp.config import defaults
+from edp.config.defaults import Settings
+from edp.config.spec import EvalOptions, Spec
+from edp.data import tasks
 from edp.data.log import Dataset
+from edp.data.synthesis import lookalikes
 from edp.envs.make import MOST_STEPS
-from edp.evaluator import Evaluation
-from edp.loading import best_of
 from edp.options import flag
+from edp.report import published
 from edp.report.collect import Entry
 from edp.report.columns import printed_scores
-from edp.run import Run
-from edp.settings import Settings
-from edp.spec import EvalOptions, Spec
+from edp.runs import scores as metrics
+from edp.runs.directory import Run
+from edp.runs.load import best_of
 
 
 def task_table() -> None:
@@ -52,11 +55,11 @@ def about_task(task: tasks.Task) -> None:
         "environment": task.env,
         "score 0, 100": f"at returns of {task.min_return:g}, {task.max_return:g}",
         "episodes": f"at most {task.episode_limit} steps",
-        "settings": ", ".join(f"{flag(k)} {v}" for k, v in settings.DOMAINS[task.domain].items()),
+        "settings": ", ".join(f"{flag(k)} {v}" for k, v in defaults.DOMAINS[task.domain].items()),
     }
     rows |= {
         f"with {algorithm}": ", ".join(f"{flag(k)} {v}" for k, v in values.items())
-        for (domain, algorithm), values in settings.DOMAIN_WITH.items()
+        for (domain, algorithm), values in defaults.DOMAIN_WITH.items()
         if domain == task.domain
     }
     table = Table(Column(""), Column(task.name, overflow="fold"), box=None, pad_edge=False)
@@ -65,7 +68,7 @@ def about_task(task: tasks.Task) -> None:
             table.add_row(name, escape(text))
     console = Console()
     console.print(table, highlight=False)
-    printed = {pair: paper.scores(task, *pair) for pair in paper.COLUMNS}
+    printed = {pair: published.scores(task, *pair) for pair in published.COLUMNS}
     scores = Table("the paper's scores", "last ten", "best")
     for (algorithm, policy), both in printed.items():
         if both.rat is not None:
@@ -105,7 +108,7 @@ def print_config(groups: dict[str, type], resolved: Settings) -> None:
     Console(width=110 if not sys.stdout.isatty() else None).print(table, highlight=False)
 
 
-def paper_text(printed: paper.Scores) -> str:
+def paper_text(printed: published.Scores) -> str:
     average = "" if printed.rat is None else f"{printed.rat:.1f}"
     return "; ".join(filter(None, [average, "" if printed.oms is None else f"best {printed.oms:.1f}"]))
 
@@ -148,7 +151,7 @@ def score_table(spec: Spec, dataset: Dataset, folder: Run, console: Console) -> 
         )
     printed = printed_scores(Entry(folder.folder, config=folder.config, algorithm=algorithm, policy=policy))
     if any(number is not None for number in printed):
-        table.add_row("the paper", paper_text(printed), f"{settings.DOMAINS[spec.task.domain]['steps']:,} steps")
+        table.add_row("the paper", paper_text(printed), f"{defaults.DOMAINS[spec.task.domain]['steps']:,} steps")
     console.print(table)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from edp.cli.options import Parser, add_columns, columns_of, given
+from edp.cli.parser import Parser, add_columns, columns_of, given
 from edp.cli.signals import Signals
 from edp.errors import UserError
 from edp.options import check
@@ -20,7 +20,7 @@ STILL = 100_000  # rows that are looked at for a change
 
 
 def main(argv: list[str]) -> int:
-    from edp import distributed
+    from edp.training import processes as distributed
 
     distributed.start()
     with distributed.together():
@@ -32,8 +32,9 @@ def lead(argv: list[str]) -> int:
     if any(word.split("=")[0] == "--resume" for word in argv):
         return resume(argv)
 
-    from edp import build, settings
     from edp.algorithms import ALGORITHMS
+    from edp.config import choice as build
+    from edp.config import defaults
     from edp.policies import POLICIES
 
     # Which options there are depends on the algorithm and the policy, so those two are looked at first.
@@ -50,7 +51,7 @@ def lead(argv: list[str]) -> int:
         help="a task's name (edp data list), or data of your own: a .hdf5, .npz, .csv or .parquet file, a folder of "
         "tables, or minari:NAME",
     )
-    for name, choices in (("--algo", ALGORITHMS), ("--policy", POLICIES), ("--preset", settings.PRESETS)):
+    for name, choices in (("--algo", ALGORITHMS), ("--policy", POLICIES), ("--preset", defaults.PRESETS)):
         parser.add_argument(name, metavar="…", help=", ".join(choices))
     parser.add_argument("--data", metavar="DATA", help="read a task's data from here instead of its own file")
     parser.add_argument("--env", metavar="ID", help="evaluate data of your own in this environment (ID or module:ID)")
@@ -95,21 +96,22 @@ def add_ways_of_showing(parser: Parser) -> None:
 
 
 def train(argv: list[str], values, choice, meaning: dict) -> int:
-    from edp import build, loggers
-    from edp.cli.find import find_data, note
+    from edp.cli.locate import find_data, note
     from edp.cli.tables import print_config
-    from edp.data import sources, tasks
+    from edp.config import choice as build
+    from edp.data import formats, tasks
     from edp.envs.make import import_env
-    from edp.loading import fingerprint
-    from edp.run import Run
+    from edp.runs import loggers
+    from edp.runs.directory import Run
+    from edp.runs.load import fingerprint
 
-    own = values.task not in tasks.TASKS and sources.is_source(values.task)
+    own = values.task not in tasks.TASKS and formats.is_source(values.task)
     if own and values.data:
         raise UserError(f"--data gives a task's data from elsewhere, and {values.task} is data itself")
     if values.env and not own:
         raise UserError(f"--env is for data of your own, and {values.task} has an environment")
     import_env(values.env or "")
-    opened = sources.open_log(values.task, meaning) if own else None
+    opened = formats.open_log(values.task, meaning) if own else None
     task = tasks.own(values.task, opened, values.env or "") if opened else tasks.get(values.task)
     spec = choice.spec(task)
     if values.print_config:
@@ -122,9 +124,9 @@ def train(argv: list[str], values, choice, meaning: dict) -> int:
     Run.check_free(out)
     loggers.check(values.log)
     place = values.task if own else values.data or str(find_data(task, values.quiet))
-    built = build.build(choice, task, opened or sources.open_log(place, meaning, task.episode_limit))
+    built = build.build(choice, task, opened or formats.open_log(place, meaning, task.episode_limit))
     warn(built, note)
-    place = sources.absolute(place)
+    place = formats.absolute(place)
     digest = fingerprint(built.dataset)
     experiment = prepare(built.spec, built.dataset, place, meaning, digest)
     about = {
@@ -153,12 +155,12 @@ def warn(built, note: Callable[[str], None]) -> None:
 
 def resume(argv: list[str]) -> int:
     """Go on with a run as if it had never stopped."""
-    from edp import loggers
-    from edp.cli.find import find_data_of, note
-    from edp.data import sources
-    from edp.loading import fingerprint, read_data
-    from edp.run import Run, about_here
-    from edp.spec import Spec
+    from edp.cli.locate import find_data_of, note
+    from edp.config.spec import Spec
+    from edp.data import formats
+    from edp.runs import loggers
+    from edp.runs.directory import Run, about_here
+    from edp.runs.load import fingerprint, read_data
 
     parser = Parser("edp train", RESUME, "--resume RUN")
     parser.add_argument("--resume", type=Path, required=True, metavar="RUN", help="a run directory")
@@ -178,7 +180,7 @@ def resume(argv: list[str]) -> int:
         spec = with_env(spec.check(), values.env, config, folder)
         if done["state"] == "finished" and done["step"] >= spec.training.steps:
             raise UserError(f"{folder.folder}: finished after {done['step']:,} steps; give more of them with --steps")
-        place = sources.absolute(values.data or find_data_of(folder, spec, values.quiet))
+        place = formats.absolute(values.data or find_data_of(folder, spec, values.quiet))
         dataset = read_data(folder, spec, place)
         digest = fingerprint(dataset)
         experiment = prepare(spec, dataset, place, config.get("columns") or {}, digest, resumes=True)
@@ -200,8 +202,8 @@ def resume(argv: list[str]) -> int:
 
 def prepare(spec, dataset, place: str, meaning: dict, digest: str, resumes: bool = False):
     """The experiment, here and in the processes that follow."""
-    from edp import distributed
-    from edp.experiment import Experiment
+    from edp.training import processes as distributed
+    from edp.training.loop import Experiment
 
     plan = {"spec": spec.to_json(), "env": spec.task.env, "file": place, "columns": meaning, "data_sha256": digest}
     distributed.exchange(plan | {"resumes": resumes})
@@ -210,13 +212,13 @@ def prepare(spec, dataset, place: str, meaning: dict, digest: str, resumes: bool
 
 def follow() -> int:
     """Train seeds of a run that the first process leads, and leave it to that one to write and to print."""
-    from edp import distributed
+    from edp.acting.rollout import StoppedError
+    from edp.config.spec import Spec
     from edp.envs.make import import_env
-    from edp.evaluate import StoppedError
-    from edp.experiment import Experiment, TrainingError
-    from edp.loading import read_data
-    from edp.run import Elsewhere
-    from edp.spec import Spec
+    from edp.runs.directory import Elsewhere
+    from edp.runs.load import read_data
+    from edp.training import processes as distributed
+    from edp.training.loop import Experiment, TrainingError
 
     plan = distributed.exchange()[0]
     folder = Elsewhere(plan)
@@ -239,12 +241,12 @@ def follow() -> int:
 
 def work(experiment, dataset, place: str, folder, values) -> int:
     """Train to the end, show it, and say how it went by the exit code."""
+    from edp.acting.rollout import StoppedError
     from edp.cli.display import display
-    from edp.cli.find import note
+    from edp.cli.locate import note
     from edp.cli.tables import result_table
-    from edp.evaluate import StoppedError
-    from edp.experiment import TrainingError
-    from edp.loggers import Loggers
+    from edp.runs.loggers import Loggers
+    from edp.training.loop import TrainingError
 
     spec = experiment.spec
     logs = Loggers(values.log, folder.folder, folder.config, note)
@@ -273,10 +275,10 @@ def work(experiment, dataset, place: str, folder, values) -> int:
 
 def numbers(event) -> dict[str, float]:
     """What an event says in numbers, by name, for loggers."""
-    from edp.evaluator import Evaluation
-    from edp.experiment import Epoch
-    from edp.metrics import known_mean
-    from edp.validate import Validation
+    from edp.acting.evaluator import Evaluation
+    from edp.acting.validation import Validation
+    from edp.runs.scores import known_mean
+    from edp.training.loop import Epoch
 
     if isinstance(event, Epoch):
         losses = {f"train/{name}": float(known_mean(values)) for name, values in event.metrics.items()}

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edp.batches import Sequences, Tail, Transitions
 from edp.data.log import PIECE, Column, Dataset
 from edp.errors import unknown
-from edp.types import Sequences, Tail, Transitions
 
 
 def spans(dataset: Dataset) -> list[slice]:

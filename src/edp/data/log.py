@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edp.cache import cache_folder
 from edp.errors import UserError
+from edp.files import cache_folder
 
 PIECE = 65_536  # rows at a time
 LARGEST = float(np.nextafter(2.0**128 - 2.0**103, 0))  # that does not become infinite in float32

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from edp.data.d4rl import replacing
+from edp.data.formats.hdf5 import replacing
 from edp.data.health import Health
 from edp.data.log import LARGEST, Steps
 

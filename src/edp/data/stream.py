@@ -10,10 +10,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import jax
 import numpy as np
 
-from edp.cache import cache_folder
+from edp.batches import Layout, Packed, Transitions
 from edp.data.log import PIECE, temporary_file
 from edp.errors import UserError
-from edp.types import Layout, Packed, Transitions
+from edp.files import cache_folder
 
 RUN = 256  # neighbouring rows, at most
 RUNS = 64  # in a block, at least

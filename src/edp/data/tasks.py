@@ -8,9 +8,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from edp.cache import cache_folder
 from edp.data.log import Log
 from edp.errors import UserError, unknown
+from edp.files import cache_folder
 
 
 @dataclass(frozen=True)
@@ -305,15 +305,15 @@ def is_made(task: Task, path: Path) -> bool:
 
 def recipe(task: Task) -> str:
     """All that decides what a built-in set holds: its entry here, and its actors."""
-    from edp.data import behaviours
+    from edp.data.synthesis import behaviours
 
     actors = [sha256(behaviours.path(name).read_bytes()).hexdigest() for name, _ in task.behaviours]
     return json.dumps([task.env, task.behaviours, task.transitions, task.seed, actors])
 
 
 def make_local(task: Task, path: Path, on_progress: Callable[[int], None] = lambda _: None) -> None:
-    from edp.data import behaviours
-    from edp.data.make import Behaviour, Style, make
+    from edp.data.synthesis import behaviours
+    from edp.data.synthesis.make import Behaviour, Style, make
 
     actors = [Behaviour(name, behaviours.built_in(name), share) for name, share in task.behaviours]
     about = {"recipe": recipe(task)}

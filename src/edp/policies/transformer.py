@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from edp.batches import Windows
 from edp.errors import UserError
 from edp.networks import MLP, Linear
 from edp.options import option
 from edp.policies.base import Policy
-from edp.types import Windows
 
 EPISODE_LIMIT = 1024  # steps of an episode that have an embedding of their own; later ones share the last
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edp.data.columns import printable
+from edp.data.formats.columns import printable
 from edp.errors import first_line
 from edp.report.collect import MOST, Entry, are_scores, mean_of
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from edp.errors import UserError, first_line
-from edp.metrics import Curve
-from edp.run import Row, Run, row_of
+from edp.runs.directory import Row, Run, row_of
+from edp.runs.scores import Curve
 
 POINTS, FEWEST = 300, 40  # of a curve of losses or speeds
 POINTS_IN_ALL = 150_000  # of such curves of all runs, more or less: a page of ten thousand curves has to open, too

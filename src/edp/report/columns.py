@@ -3,7 +3,8 @@
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
-from edp.data import paper, tasks
+from edp.data import tasks
+from edp.report import published
 from edp.report.collect import Entry
 
 Options = tuple[tuple[str, Any], ...]
@@ -85,12 +86,12 @@ def on_own_file(entry: Entry, task: str) -> bool:
     return PurePath(str(config.get("file"))).name == PurePath(known.file).name
 
 
-def printed_scores(entry: Entry) -> paper.Scores:
+def printed_scores(entry: Entry) -> published.Scores:
     """What the paper has for runs like this one, if it has any."""
     known = tasks.TASKS.get(str(entry.config.get("task")))
     if known is None:
-        return paper.Scores(None, None)
+        return published.Scores(None, None)
     if matches(entry, DQL, known.name):
-        return paper.Scores(None, paper.entry("reproduce", known, "DQL (JAX)"))
+        return published.Scores(None, published.entry("reproduce", known, "DQL (JAX)"))
     same = [wanted for name, wanted in OVERALL.items() if name != "10%BC" and matches(entry, wanted, known.name)]
-    return paper.scores(known, entry.algorithm, entry.policy) if same else paper.Scores(None, None)
+    return published.scores(known, entry.algorithm, entry.policy) if same else published.Scores(None, None)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from edp.data.d4rl import replacing
-from edp.metrics import known_mean
+from edp.data.formats.hdf5 import replacing
 from edp.report import page, summary
 from edp.report.ablations import OF_PAPER, Ablation, ablations, bounded, is_drawable
 from edp.report.collect import Entry, edge, mean_of
 from edp.report.paper_figures import domains, speed
-from edp.run import writing
+from edp.runs.directory import writing
+from edp.runs.scores import known_mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

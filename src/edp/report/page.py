@@ -13,9 +13,9 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from edp.metrics import LAST, known_mean
 from edp.report import summary
 from edp.report.collect import Entry, Series, edge, mean_of, rounded
+from edp.runs.scores import LAST, known_mean
 
 STATES = ("finished", "running", "stopped", "failed", "killed", "damaged")
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from edp import settings
+from edp.config import defaults
 from edp.data import tasks
-from edp.data.paper import TABLES
-from edp.metrics import mean_interval
 from edp.report.collect import Entry
 from edp.report.columns import COLUMNS, Ours, matches
+from edp.report.published import TABLES
 from edp.report.summary import Cell, Table, interval_cell, number_cell
+from edp.runs.scores import mean_interval
 
 TITLES = {
     "domains": "Table 1: Diffusion-QL and EDP by domain (best scores)",
@@ -96,7 +96,7 @@ def hyperparameters() -> Table:
     for domain, numbers in content["rows"].items():
         cells = [Cell(domain)]
         for column, number in zip(content["columns"], numbers, strict=True):
-            own = settings.DOMAINS[domain][OPTIONS[column]] / (EPOCH if column == "epochs" else 1)
+            own = defaults.DOMAINS[domain][OPTIONS[column]] / (EPOCH if column == "epochs" else 1)
             cells += [Cell(f"{value:g}", value) for value in (number, own)]
         made.rows.append(cells)
     made.notes.append("Ours: what `edp train` uses for tasks of the domain, unless it is told otherwise.")

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edp.data import tasks
-from edp.data.paper import TABLES
 from edp.report.collect import Entry
 from edp.report.paper import PRESETS, bench_rates, table
+from edp.report.published import TABLES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

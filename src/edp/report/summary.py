@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edp.data import tasks
-from edp.metrics import Interval, mean_interval
 from edp.report.collect import PARTS, Entry
 from edp.report.columns import printed_scores
+from edp.runs.scores import Interval, mean_interval
 
 
 class Cell(NamedTuple):

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from edp import settings
 from edp.algorithms import ALGORITHMS
+from edp.config import defaults
+from edp.config.spec import DataOptions, EvalOptions, Spec, TrainOptions
 from edp.data import tasks, units
 from edp.data.log import Dataset, Log, read
 from edp.envs.make import action_range
 from edp.errors import unknown
 from edp.policies import POLICIES
-from edp.spec import DataOptions, EvalOptions, Spec, TrainOptions
 
 
 class Choice(NamedTuple):
@@ -33,16 +33,16 @@ class Choice(NamedTuple):
             "evaluation": EvalOptions,
         }
 
-    def resolve(self, task: tasks.Task) -> settings.Settings:
-        layers = settings.layers(self.algorithm, self.policy, task.domain, task.settings, self.preset)
-        return settings.resolve(self.groups.values(), layers, dict(self.given))
+    def resolve(self, task: tasks.Task) -> defaults.Settings:
+        layers = defaults.layers(self.algorithm, self.policy, task.domain, task.settings, self.preset)
+        return defaults.resolve(self.groups.values(), layers, dict(self.given))
 
     def spec(self, task: tasks.Task) -> Spec:
         return Spec(task, *self.resolve(task).parts).check()
 
 
 def choose(algorithm: str | None, policy: str | None, preset: str | None, given: Mapping[str, Any]) -> Choice:
-    algorithm, policy = settings.choose(algorithm, policy, preset)
+    algorithm, policy = defaults.choose(algorithm, policy, preset)
     if algorithm not in ALGORITHMS:
         raise unknown("algorithm", algorithm, ALGORITHMS)
     if policy not in POLICIES:

@@ -8,17 +8,17 @@ from typing import Any
 import jax
 import numpy as np
 
-from edp import distributed, train
+from edp.training import epoch, processes
 from edp.algorithms import Algorithm
 from edp.algorithms.actor_critic import ActorCritic
-from edp.checkpoint import Checkpoint, Checkpoints, restore_alone
-from edp.data import episodes, sources, stream
+from edp.runs.checkpoints import Checkpoint, Checkpoints, restore_alone
+from edp.data import episodes, formats, stream
 from edp.data.log import Dataset, Log, read
 from edp.errors import UserError
 from edp.policies import PolicyConfig, TransformerConfig
-from edp.run import Run
-from edp.spec import Spec, tuples
-from edp.types import Packed, Sequences
+from edp.runs.directory import Run
+from edp.config.spec import Spec, tuples
+from edp.batches import Packed, Sequences
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ def latest(folder: Run, checkpoints: Checkpoints, like: Any, *, remove_damaged: 
 
 def from_leader(found: Checkpoint | None, like: Any) -> Checkpoint | None:
     """The first process's checkpoint in all of them."""
-    said = distributed.exchange(found and (found.step, found.about, found.damaged))[0]
+    said = processes.exchange(found and (found.step, found.about, found.damaged))[0]
     if said is None:
         return None
     step, about, damaged = said
     empty = lambda: jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), like)  # noqa: E731
-    return Checkpoint(step, distributed.from_leader(found.tree if found else empty()), about, tuple(damaged))
+    return Checkpoint(step, processes.from_leader(found.tree if found else empty()), about, tuple(damaged))
 
 
 def best_of(scores: dict[int, float], steps: Iterable[int]) -> int | None:
@@ -84,7 +84,7 @@ def best_of(scores: dict[int, float], steps: Iterable[int]) -> int | None:
 
 def open_data(place: str, columns: dict[str, Any], spec: Spec) -> Log:
     """The log that a run is trained on, or is to be."""
-    log = sources.open_log(place, columns, spec.task.episode_limit or None)
+    log = formats.open_log(place, columns, spec.task.episode_limit or None)
     return replace(log, limit=spec.data.episode_limit)
 
 
@@ -108,7 +108,7 @@ def load(folder: Run, step: int | str | None = None) -> tuple[Spec, Checkpoint]:
     """
     spec = Spec.from_json(folder.config, folder.folder / "config.json")
     checkpoints = Checkpoints(folder.checkpoints)
-    keys = train.seed_keys(range(spec.training.seeds))
+    keys = epoch.seed_keys(range(spec.training.seeds))
     like = jax.eval_shape(jax.vmap(Init(spec.algorithm, spec.policy, *spec.scale.dims)), keys)
     try:
         if step in ("best", "fqe"):

@@ -11,15 +11,15 @@ import gymnasium
 import jax
 import numpy as np
 
-from edp import evaluate
-from edp.checkpoint import Checkpoint
+from edp.acting import rollout
+from edp.acting.evaluator import actors
+from edp.acting.validation import Validator
+from edp.config.spec import Spec, check_acting
 from edp.data.log import Dataset
 from edp.envs.antmaze import CELL, AntMaze, cells, centre
 from edp.errors import UserError, first_line
-from edp.evaluator import actors
-from edp.run import Run, write_json, writing
-from edp.spec import Spec, check_acting
-from edp.validate import Validator
+from edp.runs.checkpoints import Checkpoint
+from edp.runs.directory import Run, write_json, writing
 
 PATHS = 5  # episodes in mazes, for their paths
 LONGEST = 5000  # steps of an episode
@@ -28,7 +28,7 @@ CHOICES = 12  # steps whose candidates are kept
 CANDIDATES = 50  # of each of them
 PLANE = 1000  # points that are kept where there are two actions, or one for a state of one number
 
-consider = jax.jit(evaluate.consider, static_argnames="actions")
+consider = jax.jit(rollout.consider, static_argnames="actions")
 
 
 def look_at(folder: Run, spec: Spec, found: Checkpoint, dataset: Dataset | None) -> dict[str, Any]:

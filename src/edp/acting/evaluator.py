@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edp import distributed, train
+from edp.acting.rollout import Episodes, Pool, StoppedError, evaluate
+from edp.config.spec import EvalOptions, Spec, check_acting
 from edp.diffusion import Sampler
 from edp.envs.make import MOST_STEPS, is_endless
 from edp.errors import UserError
-from edp.evaluate import Episodes, Pool, StoppedError, evaluate
-from edp.run import Run
-from edp.spec import EvalOptions, Spec, check_acting
+from edp.runs.directory import Run
+from edp.training import epoch, processes
 
 
 class Evaluation(NamedTuple):
@@ -38,7 +38,7 @@ class Evaluator:
         self.spec, self.options = spec, evaluation or spec.evaluation
         self.sampler = check_acting(spec, self.options)
         size = min(self.options.parallel or self.options.episodes, self.options.episodes)
-        self.rows = train.own_rows(spec.training.seeds)
+        self.rows = epoch.own_rows(spec.training.seeds)
         self.pools = [Pool(spec.task.make_env, size) for _ in self.rows]
         self.endless = is_endless(self.pools[0].free[0])
         env, known = self.pools[0].free[0], spec.units and spec.units.dims
@@ -54,7 +54,7 @@ class Evaluator:
     ) -> Episodes:
         """All seeds' episodes; each process plays those of its own seeds."""
         options, first = self.options, self.rows.start
-        policies, critics = distributed.own(actors(states, options.act_with, self.sampler))
+        policies, critics = processes.own(actors(states, options.act_with, self.sampler))
         try:
             played = evaluate(
                 policies,
@@ -70,9 +70,9 @@ class Evaluator:
                 stopping=stopping,
             )
             failures = [(first + row, column, why) for (row, column), why in played.failures.items()]
-            heard = distributed.exchange((played.returns.tolist(), played.lengths.tolist(), failures))
+            heard = processes.exchange((played.returns.tolist(), played.lengths.tolist(), failures))
         except StoppedError:
-            heard = distributed.exchange()
+            heard = processes.exchange()
         if None in heard:
             raise StoppedError
         returns, lengths, failures = zip(*heard, strict=True)

@@ -10,7 +10,7 @@ from functools import cache
 import gymnasium
 import numpy as np
 
-from edp.data.behaviours import Arrays, SquashedGaussian
+from edp.data.synthesis.behaviours import Arrays, SquashedGaussian
 from edp.envs.antmaze import CELL, around, cells, centre
 
 STRIDE = 10.0  # length of the vector that points the ant to its waypoint

@@ -7,12 +7,12 @@ from typing import Any
 
 import jax
 
+from edp.acting.rollout import Way
 from edp.algorithms import ALGORITHMS, Algorithm
 from edp.data import episodes, tasks
 from edp.data.units import NORMALISATIONS, Units, plain
 from edp.diffusion import Sampler
 from edp.errors import UserError, unknown
-from edp.evaluate import Way
 from edp.options import check, option
 from edp.policies import POLICIES, DiffusionConfig, PolicyConfig
 from edp.policies.base import PLAIN, Control

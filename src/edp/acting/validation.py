@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from edp import distributed, evaluate, train
+from edp.acting import rollout
+from edp.acting.evaluator import actors, without_nan
+from edp.config.spec import Spec, check_acting
 from edp.data.log import Dataset
-from edp.evaluator import actors, without_nan
-from edp.loading import learnable
-from edp.run import Run
-from edp.spec import Spec, check_acting
+from edp.runs.directory import Run
+from edp.runs.load import learnable
+from edp.training import epoch, processes
 
 ROWS = 100_000  # of the held-out data, at most
 BATCHES = 20
@@ -43,7 +44,7 @@ def losses(update, states, data, key, *, batch_size: int) -> dict[str, jax.Array
         found = jax.lax.map(batch, jax.random.split(key, BATCHES))
         return jax.tree.map(lambda value: value.mean(), found)
 
-    return train.each(one_seed)(states)
+    return epoch.each(one_seed)(states)
 
 
 class Validator:
@@ -57,10 +58,10 @@ class Validator:
     def __call__(self, states: Any, step: int, folder: Run, failed: Container[int]) -> Validation:
         """Validate all seeds, and write it down."""
         start, training = time.perf_counter(), self.spec.training
-        own = distributed.own(states)
+        own = processes.own(states)
         update, key = self.spec.algorithm.update, jax.random.key(0)
         found = jax.device_get(losses(update, own, self.data, key, batch_size=training.batch_size))
-        heard = distributed.exchange(({name: value.tolist() for name, value in found.items()}, self.actions(own)))
+        heard = processes.exchange(({name: value.tolist() for name, value in found.items()}, self.actions(own)))
         metrics = {name: [value for part, _ in heard for value in part[name]] for name in found}
         acted = [each for _, part in heard for each in part]
         for row in range(training.seeds):
@@ -94,7 +95,7 @@ class Validator:
         keys = jax.random.split(jax.random.key(0), (seeds, count))
         obs = np.broadcast_to(self.obs, (seeds, *self.obs.shape))
         nothing = np.zeros((seeds, count), np.float32), np.zeros((seeds, count), np.int32)
-        return np.asarray(evaluate.act(policies, critics, None, obs, *nothing, keys, options.way, options.eas)[1])
+        return np.asarray(rollout.act(policies, critics, None, obs, *nothing, keys, options.way, options.eas)[1])
 
     def described(self, chosen: np.ndarray) -> list[dict[str, Any] | None]:
         spread = self.action.std(axis=0) + 1e-6

@@ -15,15 +15,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edp import settings, train
+from edp.acting.rollout import Pool, evaluate
 from edp.algorithms import ALGORITHMS
+from edp.bench.flops import gemm, matmul_flops, seconds
+from edp.config import defaults
 from edp.data.log import Dataset
 from edp.envs.make import make_env
-from edp.evaluate import Pool, evaluate
-from edp.flops import gemm, matmul_flops, seconds
-from edp.loading import Init, learnable
 from edp.policies import POLICIES
-from edp.run import about_here
+from edp.runs.directory import about_here
+from edp.runs.load import Init, learnable
+from edp.training import epoch
 
 OBS, ACT, BATCH, ROWS = 17, 6, 256, 100_000
 GEMM, LARGE_GEMM = "GEMM 256³", "GEMM 1024³"
@@ -60,10 +61,10 @@ def random_data(rows: int = ROWS) -> Dataset:
 def parts(algorithm: str, policy: str, preset: str | None = None, **options: Any) -> tuple[Any, Any]:
     """An algorithm and a policy that go together, at the paper's settings for locomotion."""
     classes = ALGORITHMS[algorithm], POLICIES[policy]
-    preset_values = settings.PRESETS.get(preset or "", {})
+    preset_values = defaults.PRESETS.get(preset or "", {})
     chosen = {key: value for key, value in preset_values.items() if not key.startswith(("eas", "act"))}
-    layers = settings.layers(algorithm, policy, "locomotion", {}, None)
-    made = tuple(settings.resolve(classes, layers, chosen | options).parts)
+    layers = defaults.layers(algorithm, policy, "locomotion", {}, None)
+    made = tuple(defaults.resolve(classes, layers, chosen | options).parts)
     made[0].check(made[1])
     return made  # pyright: ignore
 
@@ -71,16 +72,16 @@ def parts(algorithm: str, policy: str, preset: str | None = None, **options: Any
 def training(algorithm: Any, policy: Any, rows: int = ROWS, seeds: int = 1) -> Case:
     """Training steps of all seeds in one program."""
     data = jax.tree.map(jnp.asarray, learnable(algorithm, policy, random_data(rows)))
-    keys = train.seed_keys(range(seeds))
-    states = train.init_states(Init(algorithm, policy, OBS, ACT), keys)
+    keys = epoch.seed_keys(range(seeds))
+    states = epoch.init_states(Init(algorithm, policy, OBS, ACT), keys)
     one = jax.tree.map(lambda leaf: leaf[0], states)
     flops = matmul_flops(algorithm.update, one, data.draw(keys[0], BATCH), keys[0])
     steps = int(np.clip(BLOCK_FLOPS // flops, 2, 100))  # of each seed, so that seeds are compared at equal lengths
-    step_keys = train.epoch_keys(keys, 1, steps)
+    step_keys = epoch.epoch_keys(keys, 1, steps)
 
     def run():
         nonlocal states
-        states, metrics, _ = train.epoch(algorithm.update, states, data, step_keys, batch_size=BATCH)
+        states, metrics, _ = epoch.epoch(algorithm.update, states, data, step_keys, batch_size=BATCH)
         return metrics
 
     return Case(run, steps, seeds * flops)
@@ -88,7 +89,7 @@ def training(algorithm: Any, policy: Any, rows: int = ROWS, seeds: int = 1) -> C
 
 def acting(policy: Any, steps: int = 100, episodes: int = 10) -> Case:
     """Environment steps of ten environments side by side, one sampled action each (no EAS)."""
-    policies = jax.vmap(lambda key: policy.build(OBS, ACT, key))(train.seed_keys(range(1)))
+    policies = jax.vmap(lambda key: policy.build(OBS, ACT, key))(epoch.seed_keys(range(1)))
     endless = partial(make_env, ENV, max_episode_steps=steps, terminate_when_unhealthy=False)
     pool = Pool(endless, episodes)
     one = jax.tree.map(lambda leaf: leaf[0], policies)

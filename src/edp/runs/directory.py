@@ -22,7 +22,7 @@ from typing import Any
 import orjson
 
 from edp.errors import UserError
-from edp.metrics import known_mean
+from edp.runs.scores import known_mean
 
 SCHEMA = 4
 PACKAGES = ("edp", "jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "gymnasium", "mujoco", "numpy")

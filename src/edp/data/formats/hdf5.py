@@ -12,7 +12,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from edp.data.columns import listed, printable
+from edp.data.formats.columns import listed, printable
 from edp.data.log import (
     LARGEST,
     PIECE,

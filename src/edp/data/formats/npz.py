@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from edp.data.columns import listed, printable
-from edp.data.d4rl import OPTIONAL, REQUIRED, replacing
+from edp.data.formats.columns import listed, printable
+from edp.data.formats.hdf5 import OPTIONAL, REQUIRED, replacing
 from edp.data.log import PIECE, Log, Steps, find_timeouts, in_pieces, refuse_missing
 from edp.errors import UserError, first_line, unknown
 

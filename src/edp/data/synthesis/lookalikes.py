@@ -6,9 +6,9 @@ A look-alike is marked as regenerated, and kept apart from the files that D4RL p
 from pathlib import Path
 from typing import Any
 
-from edp.data import behaviours, demonstrations
-from edp.data.arrays import read_npz
-from edp.data.make import Behaviour, Progress, make, write
+from edp.data.formats.npz import read_npz
+from edp.data.synthesis import behaviours, demonstrations
+from edp.data.synthesis.make import Behaviour, Progress, make, write
 from edp.data.tasks import Task
 from edp.errors import UserError
 
@@ -66,7 +66,7 @@ def check(task: Task, policies: list[tuple[Path, float]], logs: Path | None) -> 
 def load(task: Task, file: Path, seed: int) -> behaviours.Actor:
     if task.made_from != "walkers":
         return behaviours.load(file)
-    from edp.data.mazes import WaypointAnt
+    from edp.data.synthesis.mazes import WaypointAnt
 
     _, maze, *kind = task.name.split("-")
     anywhere = " RG"

@@ -8,7 +8,7 @@ from typing import Any
 
 import h5py
 
-from edp.data import arrays, columns, d4rl
+from edp.data.formats import columns, hdf5, npz
 from edp.data.log import Log, checked, whole
 from edp.errors import UserError
 from edp.options import flag
@@ -53,18 +53,18 @@ def open_log(name: str, meaning: Mapping[str, Any] = {}, episode_limit: int | No
         given = flag(next(iter(meaning)))
         raise UserError(f"{name}: {given} is for tables ({', '.join(TABLES)}), whose columns need a meaning")
     if name.startswith(MINARI):
-        from edp.data.minari_sets import open_minari
+        from edp.data.formats.minari import open_minari
 
         return open_minari(name.removeprefix(MINARI))
     if table:
-        from edp.data.table import open_table
+        from edp.data.formats.table import open_table
 
         return open_table(path, columns.of(meaning))
     if suffix in NPZ:
-        return arrays.open_npz(path, episode_limit)
+        return npz.open_npz(path, episode_limit)
     if suffix not in HDF5:
         refuse_other(name)
-    return d4rl.open_log(path, episode_limit)
+    return hdf5.open_log(path, episode_limit)
 
 
 def refuse_other(name: str) -> None:
@@ -83,14 +83,14 @@ def refuse_other(name: str) -> None:
 def check_target(name: str) -> None:
     """Find out before long work whether its result can be kept."""
     if name.startswith(MINARI):
-        from edp.data.minari_sets import path_of
+        from edp.data.formats.minari import path_of
 
         if path_of(name.removeprefix(MINARI)).exists():
             raise UserError(f"{name}: already there; choose another name or version")
     elif Path(name).suffix.lower() not in HDF5 + NPZ + TABLES:
         raise UserError(f"{name}: data is written to {', '.join(HDF5 + NPZ + TABLES)} or {MINARI}NAME")
     else:
-        d4rl.check_writable(Path(name))
+        hdf5.check_writable(Path(name))
 
 
 def write(name: str, log: Log) -> str:
@@ -100,18 +100,18 @@ def write(name: str, log: Log) -> str:
     if suffix == ".csv":
         refuse_broken_names(name, log)
     if name.startswith(MINARI):
-        from edp.data.minari_sets import write_minari
+        from edp.data.formats.minari import write_minari
 
         return str(write_minari(name.removeprefix(MINARI), log, checked(log)))
     steps = whole(log)
     if suffix in TABLES:
-        from edp.data.table import write_table
+        from edp.data.formats.table import write_table
 
         write_table(path, steps, log.observation_names, log.action_names)
     elif suffix in NPZ:
-        arrays.write_npz(path, steps)
+        npz.write_npz(path, steps)
     else:
-        d4rl.write(path, {key: part for key, part in steps._asdict().items() if part is not None}, attributes_of(log))
+        hdf5.write(path, {key: part for key, part in steps._asdict().items() if part is not None}, attributes_of(log))
     return name
 
 

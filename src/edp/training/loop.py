@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edp import distributed, train
-from edp.checkpoint import Checkpoints
+from edp.acting.evaluator import Evaluation, Evaluator, without_nan
+from edp.acting.rollout import StoppedError
+from edp.acting.validation import Validation, Validator
+from edp.batches import Packed
+from edp.config.spec import Spec
 from edp.data import episodes, stream
 from edp.data.log import Dataset
 from edp.errors import UserError, first_line
-from edp.evaluate import StoppedError
-from edp.evaluator import Evaluation, Evaluator, without_nan
-from edp.loading import Init, best_of, from_leader, latest, learnable
-from edp.metrics import known_mean
-from edp.run import Run
-from edp.spec import Spec
-from edp.types import Packed
-from edp.validate import Validation, Validator
+from edp.runs.checkpoints import Checkpoints
+from edp.runs.directory import Run
+from edp.runs.load import Init, best_of, from_leader, latest, learnable
+from edp.runs.scores import known_mean
+from edp.training import epoch, processes
 
 
 class Compiled(NamedTuple):
@@ -51,20 +51,20 @@ class Experiment:
         self.spec, options = spec, spec.training
         self.evaluator = Evaluator(spec) if spec.task.env else None
         self.dims = dataset.obs.shape[1], dataset.action.shape[1]
-        self.keys = train.seed_keys(range(options.seed, options.seed + options.seeds))
+        self.keys = epoch.seed_keys(range(options.seed, options.seed + options.seeds))
         parts = episodes.prepare(dataset, spec.data.rewards, spec.data.best, spec.data.validation)
         self.data = self.place(parts.learned)
         self.validator = Validator(spec, parts.held) if parts.held else None
-        self.states = train.init_states(Init(spec.algorithm, spec.policy, *self.dims), train.initial_keys(self.keys))
+        self.states = epoch.init_states(Init(spec.algorithm, spec.policy, *self.dims), epoch.initial_keys(self.keys))
         self.step = 0
         self.failed: dict[int, str] = {}  # seeds that have become NaN, and how
         self.last_good: set[int] = set()  # the steps of the last checkpoints before that
         self.programs: dict[int, Any] = {}
-        distributed.exchange()  # other processes have found nothing wrong either
+        processes.exchange()  # other processes have found nothing wrong either
 
     def place(self, dataset: Dataset) -> Callable[[int], Any]:
         """The data on the devices: a function of the epoch's number, the same in each unless it is streamed."""
-        put = partial(train.on_devices, like=train.seed_sharding(self.spec.training.seeds))
+        put = partial(epoch.on_devices, like=epoch.seed_sharding(self.spec.training.seeds))
         block = self.spec.data.block
         if 0 < block < len(dataset.obs):
             data = learnable(self.spec.algorithm, self.spec.policy, dataset, self.spec.data.n_step, on_disk=True)
@@ -82,7 +82,7 @@ class Experiment:
             checkpoints.close()
         found = from_leader(found, self.states)
         if found:
-            self.states = train.place(found.tree, train.seed_sharding(self.spec.training.seeds))
+            self.states = epoch.place(found.tree, epoch.seed_sharding(self.spec.training.seeds))
             self.step, self.failed, self.last_good = found.step, found.failed, set(found.about.get("last_good", ()))
         if self.step > self.spec.training.steps:
             raise UserError(f"{folder.folder}: has {self.step:,} steps already")
@@ -99,7 +99,7 @@ class Experiment:
         try:
             folder.set_status("running", self.step, failed_seeds=self.failed)
             done = list(folder.scores().items()), checkpoints.steps(), [row["step"] for row in folder.validations()]
-            evaluated, steps, before = distributed.exchange(done)[0]
+            evaluated, steps, before = processes.exchange(done)[0]
             scores.update(evaluated)
             saved.update(steps)
             validated.update(before)
@@ -119,7 +119,7 @@ class Experiment:
                     saved.add(self.step)
                 if self.step == options.steps:
                     break
-                if any(distributed.exchange(stopping())):
+                if any(processes.exchange(stopping())):
                     raise StoppedError
                 yield from self.advance(folder)
                 if not self.failed.keys() <= known_failed:
@@ -147,16 +147,16 @@ class Experiment:
         options = self.spec.training
         number, first = divmod(self.step, options.epoch_steps)
         length = min(options.epoch_steps - first, options.steps - self.step)
-        keys = train.epoch_keys(self.keys, number + 1, options.epoch_steps, first, length)
+        keys = epoch.epoch_keys(self.keys, number + 1, options.epoch_steps, first, length)
         arguments = self.states, self.data(number), keys
         if length not in self.programs:
             start = time.perf_counter()
-            lowered = train.epoch.lower(self.spec.algorithm.update, *arguments, batch_size=options.batch_size)
+            lowered = epoch.epoch.lower(self.spec.algorithm.update, *arguments, batch_size=options.batch_size)
             self.programs[length] = lowered.compile()
             yield Compiled(time.perf_counter() - start)
         start = time.perf_counter()
         self.states, metrics, faults = self.programs[length](*arguments)
-        metrics, faults = distributed.to_host((metrics, faults))
+        metrics, faults = processes.to_host((metrics, faults))
         metrics = {name: value.tolist() for name, value in metrics.items()}
         speed = length / (time.perf_counter() - start)
         yield from self.find_failures(faults, length)
@@ -186,12 +186,12 @@ class Experiment:
 
     def checkpoints(self, folder: Run) -> Checkpoints:
         """Where this run's are; one process writes them."""
-        return Checkpoints(folder.checkpoints, self.spec.training.steps if distributed.leads() else 0)
+        return Checkpoints(folder.checkpoints, self.spec.training.steps if processes.leads() else 0)
 
     def save(self, checkpoints: Checkpoints, scores: dict[int, float]) -> None:
         """Write a checkpoint; the best one and the last good ones of failed seeds are not to be removed for it."""
-        states = distributed.to_host(self.states)
-        if not distributed.leads():
+        states = processes.to_host(self.states)
+        if not processes.leads():
             return
         checkpoints.held.clear()
         checkpoints.held.update(self.last_good)

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from edp.data.columns import Chosen, Columns, choose, printable
-from edp.data.d4rl import replacing
+from edp.data.formats.columns import Chosen, Columns, choose, printable
+from edp.data.formats.hdf5 import replacing
 from edp.data.log import PIECE, WIDE, Log, Steps, joined, plain, refuse_missing
 from edp.errors import UserError, first_line
 

@@ -28,7 +28,7 @@ from minari.dataset.minari_storage import MinariStorage
 from minari.namespace import create_namespace, list_local_namespaces
 from minari.storage.datasets_root_dir import get_dataset_path
 
-from edp.data.d4rl import is_elsewhere, is_written
+from edp.data.formats.hdf5 import is_elsewhere, is_written
 from edp.data.log import LARGEST, Log, Steps, plain, with_next
 from edp.envs.make import is_registered
 from edp.errors import UserError, first_line

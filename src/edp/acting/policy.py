@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edp import evaluate
+from edp.acting import rollout
+from edp.acting.evaluator import actors
+from edp.config.spec import EvalOptions, Spec, check_acting
 from edp.errors import UserError, unknown
-from edp.evaluator import actors
-from edp.loading import load
 from edp.options import check
-from edp.run import Run
-from edp.spec import EvalOptions, Spec, check_acting
+from edp.runs.directory import Run
+from edp.runs.load import load
 
 
 class LoadedPolicy:
@@ -58,7 +58,7 @@ class LoadedPolicy:
         rewards, steps = np.empty((1, count), np.float32), np.empty((1, count), np.int32)
         rewards[:], steps[:] = reward, self._step
         inputs = self.units.observe(rows[None]), rewards, steps, self._keys
-        self._memories, actions = evaluate.act_flat(
+        self._memories, actions = rollout.act_flat(
             self._structure, self._leaves, self._memories, *inputs, self._way, self.options.eas
         )
         self._step += 1

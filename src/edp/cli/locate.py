@@ -17,13 +17,13 @@ from rich.progress import (
 )
 from rich.prompt import Confirm
 
-from edp.cache import cache_folder
-from edp.checkpoint import Checkpoint
-from edp.data import sources, tasks
+from edp.config.spec import Spec
+from edp.data import formats, tasks
 from edp.errors import UserError
-from edp.loading import load
-from edp.run import Run
-from edp.spec import Spec
+from edp.files import cache_folder
+from edp.runs.checkpoints import Checkpoint
+from edp.runs.directory import Run
+from edp.runs.load import load
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def find_data(task: tasks.Task, quiet: bool) -> Path:
 def find_data_of(folder: Run, spec: Spec, quiet: bool = False, advice: str = ": say with --data where it is") -> str:
     """The data that a run was trained on: where it was, or where the task's file is here."""
     recorded = str(folder.config.get("file") or "")
-    if recorded.startswith(sources.MINARI) or (recorded and Path(recorded).exists()):
+    if recorded.startswith(formats.MINARI) or (recorded and Path(recorded).exists()):
         return recorded
     if spec.task.own:
         where = f"is no longer at {recorded}" if recorded else "was never in a file"

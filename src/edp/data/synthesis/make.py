@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, Protocol
 import gymnasium
 import numpy as np
 
-from edp.data import d4rl
-from edp.data.behaviours import Actor
+from edp.data.formats import hdf5
 from edp.data.log import episode_returns
+from edp.data.synthesis.behaviours import Actor
 from edp.envs.make import make_env
 from edp.errors import UserError
 
@@ -117,7 +117,7 @@ def write(
 
     The work is shared among processes (by default, as many as there are cores); the rows do not depend on their number.
     """
-    d4rl.check_writable(path)
+    hdf5.check_writable(path)
     jobs = [job for _, jobs in plan for job in jobs]
     narrow = narrow and sum(job.rows for job in jobs) >= LARGE
     parts = run_jobs(jobs, processes or len(os.sched_getaffinity(0)), on_progress, narrow)
@@ -129,7 +129,7 @@ def write(
         made.append({"name": name, "transitions": sum(job.rows for job in jobs), **summary})
     packages = {f"{name}_version": version(name) for name in ("edp", "mujoco", "gymnasium", "numpy")}
     about = {"env": env_id, "seed": seed, "behaviours": json.dumps(made)}
-    d4rl.write(path, columns, about | packages | (attributes or {}))
+    hdf5.write(path, columns, about | packages | (attributes or {}))
 
 
 def concatenate(parts: list[Columns]) -> Columns:

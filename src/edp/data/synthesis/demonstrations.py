@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from edp.data.arrays import read_npz
-from edp.data.make import Part, Progress, to_columns
+from edp.data.formats.npz import read_npz
+from edp.data.synthesis.make import Part, Progress, to_columns
 from edp.data.units import ACTION_LIMIT
 from edp.envs.make import make_env
 from edp.errors import UserError

@@ -12,7 +12,7 @@ import gymnasium
 import mujoco
 import numpy as np
 
-from edp.data.d4rl import check_writable
+from edp.data.formats.hdf5 import check_writable
 from edp.envs.make import make_env
 from edp.errors import UserError, first_line
 

@@ -66,7 +66,7 @@ def converter(hint: Any) -> dict[str, Any]:
 
 def add_columns(parser: Parser) -> None:
     """What the columns of a table mean."""
-    from edp.data.columns import Columns
+    from edp.data.formats.columns import Columns
 
     parser.add_argument("--columns", type=Path, metavar="FILE", help="a TOML file that says what the columns mean")
     parser.add_fields(Columns, "columns of a table (.csv, .parquet); names may hold *, or come from --columns FILE")
@@ -74,7 +74,7 @@ def add_columns(parser: Parser) -> None:
 
 def columns_of(values: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
     """The meaning of columns, and ranges of actions, from the file and the command line, which wins."""
-    from edp.data.columns import RANGES, Columns, read_toml
+    from edp.data.formats.columns import RANGES, Columns, read_toml
 
     content = read_toml(values.columns) if values.columns else {}
     ranges = {name: content.pop(name) for name in RANGES if name in content}

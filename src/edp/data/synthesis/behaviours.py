@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from edp.data.arrays import read_npz
+from edp.data.formats.npz import read_npz
 from edp.errors import UserError, first_line
 
 LOG_STD_RANGE = (-20.0, 2.0)
