@@ -23,9 +23,9 @@ from edp.bench.variants import machine
 from edp.config.defaults import layers, resolve
 from edp.config.spec import DataOptions, EvalOptions, Spec, TrainOptions
 from edp.data import tasks
+from edp.files import write_json
 from edp.networks import Critic
 from edp.policies import DiffusionConfig
-from edp.runs.directory import write_json
 
 OBS, ACT, CALLS = 17, 6, 1000
 TASK = "walker2d-medium-v2"

@@ -16,8 +16,8 @@ import jax
 
 from edp.bench.variants import ACT, BATCH, OBS, machine, parts, random_data
 from edp.config.spec import TrainOptions
+from edp.files import write_json
 from edp.runs.checkpoints import Checkpoints
-from edp.runs.directory import write_json
 from edp.runs.load import Init, learnable
 from edp.training import epoch
 

@@ -20,9 +20,9 @@ import edp.envs  # noqa: F401
 from edp.acting.rollout import PLAIN_WAY, Pool, act, evaluate
 from edp.bench.flops import gemm, gemm_rate, matmul_flops, seconds
 from edp.bench.variants import machine
+from edp.files import write_json
 from edp.networks import Critic
 from edp.policies import DiffusionConfig
-from edp.runs.directory import write_json
 
 EPISODES, STEPS, ACTIONS, ROUNDS = 10, 1000, 10, 5
 OBS, ACT = 11, 3

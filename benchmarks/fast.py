@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from compare import SHORT_BUDGET, cell, train
-from edp.runs.directory import write_json
+from edp.files import write_json
 
 PRESETS = ("edp", "fast")
 EPISODES = 20

@@ -17,7 +17,7 @@ import jax
 from edp.bench.flops import seconds
 from edp.bench.variants import ACT, BATCH, OBS, machine, parts, random_data
 from edp.data.stream import Blocks
-from edp.runs.directory import write_json
+from edp.files import write_json
 from edp.runs.load import Init, learnable
 from edp.training import epoch
 

@@ -24,8 +24,9 @@ from edp.acting.evaluator import actors
 from edp.cli.locate import find_data_of
 from edp.diffusion import Sampler
 from edp.diffusion.samplers import GRIDS
+from edp.files import write_json
 from edp.runs import load
-from edp.runs.directory import Run, write_json
+from edp.runs.directory import Run
 
 STATES, ACTIONS = 128, 64
 CALLS = (3, 4, 5, 6, 7, 8, 10, 12, 15)

@@ -18,7 +18,7 @@ import numpy as np
 
 from edp.bench.variants import machine
 from edp.data.formats import hdf5
-from edp.runs.directory import write_json
+from edp.files import write_json
 
 ROWS, OBS, ACT, WARM = 100_000, 11, 3, 5
 

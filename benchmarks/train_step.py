@@ -19,8 +19,8 @@ from edp.algorithms import ALGORITHMS
 from edp.bench.variants import Case, parts, training
 from edp.cli.bench import measured, show
 from edp.errors import UserError
+from edp.files import write_json
 from edp.policies import POLICIES
-from edp.runs.directory import write_json
 
 
 def variants() -> dict[str, Callable[[], Case]]:

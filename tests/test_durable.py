@@ -369,7 +369,7 @@ class TestFullDisk:
             return call
 
         monkeypatch.setattr("edp.runs.directory.Run._append", with_errors(full(Run._append)))
-        monkeypatch.setattr("edp.runs.directory.os.replace", full(os.replace))
+        monkeypatch.setattr("edp.files.os.replace", full(os.replace))
         out = tmp_path / "full"
         if at > WRITES:
             assert main([str(word) for word in train(hopper_file, out, "--steps", 200)]) == 0
@@ -399,10 +399,10 @@ class TestFullDisk:
 
 def with_errors(function):
     """As Run's own methods turn errors of writing into one line."""
-    from edp.runs.directory import writing
+    from edp.files import write_errors
 
     def call(self, name, row):
-        with writing(self.folder / name):
+        with write_errors(self.folder / name):
             return function(self, name, row)
 
     return call

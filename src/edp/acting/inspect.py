@@ -18,8 +18,9 @@ from edp.config.spec import Spec, check_acting
 from edp.data.log import Dataset
 from edp.envs.antmaze import CELL, AntMaze, cells, centre
 from edp.errors import UserError, first_line
+from edp.files import write_errors, write_json
 from edp.runs.checkpoints import Checkpoint
-from edp.runs.directory import Run, write_json, writing
+from edp.runs.directory import Run
 
 PATHS = 5  # episodes in mazes, for their paths
 LONGEST = 5000  # steps of an episode
@@ -55,7 +56,7 @@ def look_at(folder: Run, spec: Spec, found: Checkpoint, dataset: Dataset | None)
             env.close()
         paths = [path for each in episodes if (path := each.pop("path"))]
         seen |= {"episode": episodes[0], "map": maze, "paths": paths}
-    with writing(folder.look):
+    with write_errors(folder.look):
         write_json(folder.look, seen)
     return seen
 

@@ -12,9 +12,9 @@ import gymnasium
 import mujoco
 import numpy as np
 
-from edp.data.formats.hdf5 import check_writable
 from edp.envs.make import make_env
 from edp.errors import UserError, first_line
+from edp.files import check_writable, replacing
 
 FORMATS = (".gif", ".mp4")
 PLATFORMS = ("egl", "osmesa", "glfw")
@@ -103,12 +103,9 @@ def write(path: Path, env: Filmed) -> None:
     every = int(np.ceil(fps / MOST_FPS)) if path.suffix == ".gif" else 1
     frames = np.stack(env.frames[::every])
     timing = {"duration": 1000 * every / fps, "loop": 0} if path.suffix == ".gif" else {"fps": fps}
-    part = path.with_name(f".{path.stem}.part{path.suffix}")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # JAX on forks: this one runs ffmpeg
+        with warnings.catch_warnings(), replacing(path) as part:
+            warnings.simplefilter("ignore", RuntimeWarning)  # JAX warns about forks, and ffmpeg is one
             v3.imwrite(part, frames, **timing)  # pyright: ignore
-        os.replace(part, path)
-    except (OSError, ValueError) as error:
-        part.unlink(missing_ok=True)
+    except ValueError as error:
         raise UserError(f"{path}: cannot be written ({first_line(error)})") from None

@@ -149,7 +149,7 @@ def ablate_training(argv: list[str], ablation: Training) -> int:
 
 def keep(path: Path, title: str, label: str, values: list[Any], scores: list, about: dict[str, Any]) -> None:
     """Write the data, and a picture of it."""
-    from edp.runs.directory import write_json
+    from edp.files import write_json
 
     write_json(path.with_suffix(".json"), about | {"title": title, "label": label, "values": values, "scores": scores})
     print(path.with_suffix(".json"))

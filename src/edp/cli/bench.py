@@ -23,7 +23,7 @@ def main(argv: list[str]) -> int:
     values = parser.parse(argv)
 
     from edp.bench import variants
-    from edp.data.formats.hdf5 import check_writable
+    from edp.files import check_writable
 
     if values.rounds < 1:
         raise UserError(f"--rounds must be at least 1, not {values.rounds}")
@@ -39,7 +39,7 @@ def main(argv: list[str]) -> int:
     result = measured(variants.cases_of(names), values.rounds, console)
     show(result, console)
     if values.json:
-        from edp.runs.directory import write_json
+        from edp.files import write_json
 
         write_json(values.json, result)
         print(values.json)

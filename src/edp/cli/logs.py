@@ -29,7 +29,7 @@ def check(argv: list[str]) -> int:
     values = parser.parse(argv)
 
     from edp.data import formats, health, pictures
-    from edp.data.formats.hdf5 import check_writable
+    from edp.files import check_writable
 
     meaning, ranges = columns_of(values)
     title = values.data.removeprefix(formats.MINARI).replace("/", "-") if values.data.startswith(formats.MINARI) else ""

@@ -42,7 +42,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--every", type=float, default=10.0, metavar="…", help="seconds between looks (default: 10)")
     values = parser.parse(argv)
 
-    from edp.data.formats.hdf5 import check_writable
+    from edp.files import check_writable
     from edp.report import collect
 
     kind = values.format or (values.out.suffix.lstrip(".") if values.out else "html")
@@ -107,8 +107,8 @@ def look_at_all(folders: list[Path], env: str | None) -> None:
 
 
 def write(values, kind: str, out: Path) -> None:
+    from edp.files import write_errors, write_text
     from edp.report import collect, paper, summary
-    from edp.runs.directory import write_whole, writing
 
     entries, pictures = collect.read_all(values.runs), {}
     ablated = any((entry.folder / "ablations").is_dir() for entry in entries)
@@ -128,5 +128,5 @@ def write(values, kind: str, out: Path) -> None:
         form = {"md": summary.markdown, "tex": summary.latex}[kind]
         found = [*summary.tables(entries, of_paper), summary.differences(entries)]
         text = LATEX * (kind == "tex") + "\n".join(form(table) for table in found if table.rows or table.notes)
-    with writing(out):
-        write_whole(out, text.encode(errors="replace").decode())  # names of folders may be no text
+    with write_errors(out):
+        write_text(out, text.encode(errors="replace").decode())  # names of folders may be no text

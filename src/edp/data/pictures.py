@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from edp.data.formats.hdf5 import replacing
 from edp.data.health import Health
 from edp.data.log import LARGEST, Steps
+from edp.files import replacing
 
 BLUE, ORANGE, GREY = "#2563a8", "#c2570c", "#6b7280"
 POINTS = 5000  # of the projection

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from edp.data.formats.hdf5 import replacing
+from edp.files import replacing, write_errors
 from edp.report import page, summary
 from edp.report.ablations import OF_PAPER, Ablation, ablations, bounded, is_drawable
 from edp.report.collect import Entry, edge, mean_of
 from edp.report.paper_figures import domains, speed
-from edp.runs.directory import writing
 from edp.runs.scores import known_mean
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def settled(figure: "Figure") -> "Figure":
 def save(figures: dict[str, "Figure"], folder: Path) -> list[Path]:
     """Write each as .svg and .png; whatever the names are, the files are in this folder."""
     written, taken = [], set()
-    with writing(folder):
+    with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, figure in figures.items():
             stem = file_name(name, taken)

@@ -11,7 +11,6 @@ import json
 import os
 import platform
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from typing import Any
 import orjson
 
 from edp.errors import UserError
+from edp.files import remove_temporary, write_errors, write_json, write_text
 from edp.runs.scores import known_mean
 
 SCHEMA = 4
@@ -39,7 +39,7 @@ class Run:
     @classmethod
     def create(cls, folder: Path, config: Row) -> "Run":
         cls.check_free(folder)
-        with writing(folder):
+        with write_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
             write_json(folder / "config.json", {"schema": SCHEMA, **about_here(), **config})
         return cls(folder)
@@ -83,7 +83,7 @@ class Run:
         return config
 
     def set_config(self, config: Row) -> None:
-        with writing(self.folder):
+        with write_errors(self.folder):
             write_json(self.folder / "config.json", config)
 
     @property
@@ -109,15 +109,14 @@ class Run:
     @contextmanager
     def claimed(self) -> Iterator[None]:
         """Nobody else may train in this directory meanwhile. The claim ends with the process, however that ends."""
-        with writing(self.folder):
+        with write_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         try:
-            with writing(self.folder):
+            with write_errors(self.folder):
                 if not locked(lock):
                     raise UserError(f"{self.folder}: another process is training in it")
-                for left in self.folder.glob(".*.json*.tmp"):  # by a crash
-                    left.unlink()
+                remove_temporary(self.folder)
             yield
         finally:
             os.close(lock)
@@ -150,7 +149,7 @@ class Run:
 
     def set_status(self, state: str, step: int, reason: str = "", failed_seeds: dict[int, str] | None = None) -> None:
         status = {"state": state, "step": step, "reason": reason, "failed_seeds": failed_seeds or {}}
-        with writing(self.folder):
+        with write_errors(self.folder):
             write_json(self.folder / "status.json", status | {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z")})
 
     def log_metrics(self, row: Row) -> None:
@@ -198,12 +197,12 @@ class Run:
             path = self.folder / name
             if path.exists():
                 kept = lambda row: row["step"] <= step or row.get("kind", "training") != "training"  # noqa: E731
-                with writing(path):
-                    write_whole(path, "".join(line(row) for row in self._rows(name) if kept(row)))
+                with write_errors(path):
+                    write_text(path, "".join(line(row) for row in self._rows(name) if kept(row)))
 
     def _append(self, name: str, row: Row) -> None:
         path = self.folder / name
-        with writing(path), open(path, "a+b", buffering=0) as file:
+        with write_errors(path), open(path, "a+b", buffering=0) as file:
             end = file.seek(0, os.SEEK_END)
             file.seek(max(0, end - 1))
             broken = file.read(1) not in (b"", b"\n")  # a crash left a line unfinished
@@ -306,32 +305,3 @@ UPGRADES: dict[int, Callable[[Row], Row]] = {2: from_schema_2, 3: from_schema_3}
 
 def line(row: Row) -> str:
     return json.dumps(row) + "\n"
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Errors of writing as one line."""
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"{path}: cannot write here ({error.strerror or error})") from None
-
-
-def write_json(path: Path, content: Any) -> None:
-    write_whole(path, json.dumps(content, indent=2) + "\n")
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write the file whole or not at all."""
-    with tempfile.NamedTemporaryFile(
-        "w", dir=path.parent, prefix=f".{path.name}.", suffix=".tmp", delete=False
-    ) as file:
-        try:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-            os.chmod(file.name, 0o644)
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise

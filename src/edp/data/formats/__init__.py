@@ -11,6 +11,7 @@ import h5py
 from edp.data.formats import columns, hdf5, npz
 from edp.data.log import Log, checked, whole
 from edp.errors import UserError
+from edp.files import check_writable
 from edp.options import flag
 
 HDF5, NPZ, TABLES = (".hdf5", ".h5"), (".npz",), (".csv", ".parquet")
@@ -90,7 +91,7 @@ def check_target(name: str) -> None:
     elif Path(name).suffix.lower() not in HDF5 + NPZ + TABLES:
         raise UserError(f"{name}: data is written to {', '.join(HDF5 + NPZ + TABLES)} or {MINARI}NAME")
     else:
-        hdf5.check_writable(Path(name))
+        check_writable(Path(name))
 
 
 def write(name: str, log: Log) -> str:

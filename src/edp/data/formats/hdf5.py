@@ -2,8 +2,6 @@
 
 import json
 import math
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +23,7 @@ from edp.data.log import (
 )
 from edp.data.log import read as read_log
 from edp.errors import UserError, first_line
+from edp.files import replacing
 
 REQUIRED = ("observations", "actions", "rewards", "terminals")
 OPTIONAL = ("next_observations", "timeouts")
@@ -151,31 +150,3 @@ def write(path: Path, arrays: Mapping[str, np.ndarray], attributes: Mapping[str,
         for name, array in arrays.items():
             file.create_dataset(name, data=array, compression="gzip", compression_opts=1)
         file.attrs.update(attributes)
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A file to write that takes the other's place when it is finished, and goes away if that fails."""
-    handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    os.close(handle)
-    try:
-        yield Path(part)
-        os.chmod(part, 0o644)
-        os.replace(part, path)
-    except BaseException as error:
-        os.unlink(part)
-        if isinstance(error, OSError):
-            raise UserError(f"{path}: cannot be written ({error})") from None
-        raise
-
-
-def check_writable(path: Path) -> None:
-    """Find out before long work whether its result can be kept."""
-    try:
-        if path.is_dir():
-            raise UserError(f"{path}: is a directory; give the name of a file")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise UserError(f"{path}: cannot write here ({error.strerror})") from None

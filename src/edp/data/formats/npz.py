@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from edp.data.formats.columns import listed, printable
-from edp.data.formats.hdf5 import OPTIONAL, REQUIRED, replacing
+from edp.data.formats.hdf5 import OPTIONAL, REQUIRED
 from edp.data.log import PIECE, Log, Steps, find_timeouts, in_pieces, refuse_missing
 from edp.errors import UserError, first_line, unknown
+from edp.files import replacing
 
 
 def from_arrays(

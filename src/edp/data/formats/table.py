@@ -18,9 +18,9 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from edp.data.formats.columns import Chosen, Columns, choose, printable
-from edp.data.formats.hdf5 import replacing
 from edp.data.log import PIECE, WIDE, Log, Steps, joined, plain, refuse_missing
 from edp.errors import UserError, first_line
+from edp.files import replacing
 
 SUFFIXES = (".csv", ".parquet")
 OTHERS = {".gz", ".bz2", ".xz", ".zst", ".zip", ".tsv", ".xlsx", ".feather", ".npy", ".npz", ".hdf5", ".h5"}

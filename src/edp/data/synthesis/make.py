@@ -19,6 +19,7 @@ from edp.data.log import episode_returns
 from edp.data.synthesis.behaviours import Actor
 from edp.envs.make import make_env
 from edp.errors import UserError
+from edp.files import check_writable
 
 SHARD = 100_000  # rows that one process makes in one go; the seeds of a shard are its own
 LARGE = 20_000  # rows from which on it is worth to start processes with another linear algebra
@@ -117,7 +118,7 @@ def write(
 
     The work is shared among processes (by default, as many as there are cores); the rows do not depend on their number.
     """
-    hdf5.check_writable(path)
+    check_writable(path)
     jobs = [job for _, jobs in plan for job in jobs]
     narrow = narrow and sum(job.rows for job in jobs) >= LARGE
     parts = run_jobs(jobs, processes or len(os.sched_getaffinity(0)), on_progress, narrow)
