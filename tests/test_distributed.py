@@ -10,12 +10,12 @@ import time
 import numpy as np
 import pytest
 
+from edp.devices import processes as distributed
+from edp.devices.seeds import own_rows
 from edp.errors import UserError
 from edp.runs import load
-from edp.runs.checkpoints import by_name, digest
+from edp.runs.checkpoints import arrays_digest, leaves_by_name
 from edp.runs.directory import Run
-from edp.training import epoch
-from edp.training import processes as distributed
 
 EPOCH, STEPS, LONG = 10, 200, 1000
 SMALL = [
@@ -67,11 +67,11 @@ def run(argv, processes=1, **more):
 
 
 def arrays(folder):
-    return {name: np.asarray(leaf) for name, leaf in by_name(load.load(Run.open(folder))[1].tree).items()}
+    return {name: np.asarray(leaf) for name, leaf in leaves_by_name(load.load(Run.open(folder))[1].tree).items()}
 
 
 def assert_same(folder, whole):
-    assert digest(arrays(folder)) == digest(arrays(whole))
+    assert arrays_digest(arrays(folder)) == arrays_digest(arrays(whole))
     for name in ("metrics.jsonl", "evaluations.jsonl"):
         assert (folder / name).read_bytes() == (whole / name).read_bytes(), name
     assert Run.open(folder).status["state"] == "finished"
@@ -141,7 +141,7 @@ def test_an_error_of_any_process_is_told_once_before_anything_is_written(hopper_
 def test_seeds_that_cannot_be_shared(seeds, others, monkeypatch):
     monkeypatch.setattr("jax.process_count", lambda: 2)
     with pytest.raises(UserError, match=f"2 processes cannot share {seeds} seeds equally: use --seeds {others}$"):
-        epoch.own_rows(seeds)
+        own_rows(seeds)
 
 
 def test_one_that_waits_in_vain():

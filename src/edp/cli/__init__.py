@@ -49,7 +49,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return dispatch(argv)
     except UserError as error:
-        print(f"edp: {error}", file=sys.stderr)
+        from edp.cli.parser import as_flags
+
+        print(f"edp: {as_flags(str(error))}", file=sys.stderr)
         return EXIT_USER_ERROR
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

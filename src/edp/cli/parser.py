@@ -8,7 +8,18 @@ from pathlib import Path
 from typing import Any, NoReturn, get_args, get_origin, get_type_hints
 
 from edp.errors import UserError, unknown
-from edp.options import flag
+
+OPTION_IN_TEXT = re.compile(r"`([a-z][a-z0-9_]*)(?:=([^`\n]*))?`")
+
+
+def flag(name: str) -> str:
+    """An option's name on the command line."""
+    return "--" + name.replace("_", "-")
+
+
+def as_flags(text: str) -> str:
+    """Replace options that a message names as Python spells them, `n_step` or `eas=1`, by --n-step or --eas 1."""
+    return OPTION_IN_TEXT.sub(lambda match: flag(match[1]) + (f" {match[2]}" if match[2] else ""), text)
 
 
 class Parser(argparse.ArgumentParser):
@@ -78,10 +89,10 @@ def columns_of(values: argparse.Namespace) -> tuple[dict[str, Any], dict[str, An
 
     content = read_toml(values.columns) if values.columns else {}
     ranges = {name: content.pop(name) for name in RANGES if name in content}
-    return content | given([Columns], values), ranges
+    return content | given_options([Columns], values), ranges
 
 
-def given(classes: Iterable[type], values: argparse.Namespace) -> dict[str, Any]:
+def given_options(classes: Iterable[type], values: argparse.Namespace) -> dict[str, Any]:
     """The options of these dataclasses that were given on the command line."""
     found = {entry.name: getattr(values, entry.name) for cls in classes for entry in fields(cls)}
     return {name: value for name, value in found.items() if value is not None}

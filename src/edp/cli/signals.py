@@ -45,6 +45,6 @@ class Signals:
     @property
     def exit_code(self) -> int:
         """For all processes, of which one may have heard the signal."""
-        from edp.training import processes
+        from edp.devices import processes
 
         return 128 + max(processes.exchange(self.number))

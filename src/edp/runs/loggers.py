@@ -60,7 +60,7 @@ class WandB:
 LOGGERS: dict[str, Callable[[Path, dict[str, Any]], Logger]] = {"tensorboard": TensorBoard, "wandb": WandB}
 
 
-def check(names: list[str]) -> None:
+def check_loggers(names: list[str]) -> None:
     """Refuse unknown loggers, and those whose package is not here."""
     from importlib.util import find_spec
 
@@ -69,7 +69,7 @@ def check(names: list[str]) -> None:
         if name not in LOGGERS:
             raise unknown("logger", name, LOGGERS)
         if find_spec(packages[name]) is None:
-            raise UserError(f"--log {name} needs another package: pip install {packages[name]}")
+            raise UserError(f"`log={name}` needs another package: pip install {packages[name]}")
 
 
 class Loggers:
