@@ -154,21 +154,21 @@ def test_one_that_waits_in_vain():
 class TestSettings:
     def test_on_its_own(self):
         for env in ({}, {"SLURM_NTASKS": "4"}, {"SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0"}):
-            assert distributed.settings(env) is None
+            assert distributed.launch_settings(env) is None
         alone = {"JAX_NUM_PROCESSES": "1", "SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3"}
-        assert distributed.settings(alone) is None
+        assert distributed.launch_settings(alone) is None
 
     @pytest.mark.parametrize(("count", "number"), distributed.LAUNCHERS)
     def test_of_a_launcher(self, count, number):
         env = {count: "4", number: "3", "JAX_COORDINATOR_ADDRESS": "node1:1234"}
-        assert distributed.settings(env) == {
+        assert distributed.launch_settings(env) == {
             "coordinator_address": "node1:1234",
             "num_processes": 4,
             "process_id": 3,
         }
 
     def test_slurm_knows_the_address(self):
-        found = distributed.settings({"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "1"})
+        found = distributed.launch_settings({"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "1"})
         assert found and found["coordinator_address"] is None
 
     @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ class TestSettings:
     )
     def test_that_are_wrong(self, env, why, monkeypatch, fails):
         with pytest.raises(UserError, match=why):
-            distributed.settings(env)
+            distributed.launch_settings(env)
         for name, value in env.items():
             monkeypatch.setenv(name, value)
         assert why in fails("train", "hopper-medium-v2")
