@@ -22,7 +22,7 @@ from edp.cli.locate import find_data_of
 from edp.config.spec import check_acting
 from edp.runs import load
 from edp.runs.directory import Run
-from edp.runs.scores import curve
+from edp.runs.scores import curve_from_evaluations
 
 
 def main() -> None:
@@ -42,7 +42,9 @@ def main() -> None:
         start, acting = time.perf_counter(), spec.evaluation
         models = actors(found.tree, acting.act_with, check_acting(spec, acting))
         found_values = fqe.evaluate(*models, problem, options, acting.way, acting.eas)
-        scores = curve(folder.training_evaluations()).scores[-1]
+        curve = curve_from_evaluations(folder.training_evaluations())
+        assert curve is not None
+        scores = curve.scores[-1]
         config = folder.config
         for i, (value, score) in enumerate(zip(found_values, scores, strict=True)):
             best = f", best {spec.data.best:.0%}" if spec.data.best < 1 else ""

@@ -20,7 +20,7 @@ def main(argv: list[str]) -> int:
     from edp.acting.evaluator import Evaluator
     from edp.acting.fqe import FQEOptions
     from edp.cli.locate import load_noting
-    from edp.cli.tables import evaluation_table
+    from edp.cli.results import print_evaluation
     from edp.cli.train import with_env
     from edp.config.spec import EvalOptions
     from edp.runs.directory import Run
@@ -56,7 +56,7 @@ def main(argv: list[str]) -> int:
     camera = video.filmed_env(spec.task.env, **json.loads(spec.task.env_options)) if values.video else None
     options = check(replace(spec.evaluation, **given([EvalOptions], values)))
     evaluation = Evaluator(spec, options)(found.tree, found.step, folder, "eval", failed=found.failed)
-    evaluation_table(spec, evaluation, options, folder)
+    print_evaluation(spec, evaluation, options, folder)
     if camera:
         film(spec, found.tree, options, camera, values.video)
     return EXIT_FAILED if np.isnan(evaluation.scores).all() else 0
@@ -67,7 +67,7 @@ def value_offline(values) -> int:
     from edp.acting import fqe
     from edp.acting.evaluator import actors, without_nan
     from edp.cli.locate import counting, find_data_of, note
-    from edp.cli.tables import offline_table
+    from edp.cli.results import print_offline_values
     from edp.config.spec import EvalOptions, Spec, check_acting
     from edp.runs import load
     from edp.runs.checkpoints import Checkpoints
@@ -102,7 +102,7 @@ def value_offline(values) -> int:
             advance(done)
     if not rows:
         raise UserError(f"{folder.folder}: no checkpoint of it can be used")
-    offline_table(spec, rows, folder)
+    print_offline_values(spec, rows, folder)
     return 0
 
 

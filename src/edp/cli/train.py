@@ -97,7 +97,7 @@ def add_ways_of_showing(parser: Parser) -> None:
 
 def train(argv: list[str], values, choice, meaning: dict) -> int:
     from edp.cli.locate import find_data, note
-    from edp.cli.tables import print_config
+    from edp.cli.results import print_config
     from edp.config import choice as build
     from edp.data import formats, tasks
     from edp.envs.make import import_env
@@ -244,7 +244,7 @@ def work(experiment, dataset, place: str, folder, values) -> int:
     from edp.acting.rollout import StoppedError
     from edp.cli.display import display
     from edp.cli.locate import note
-    from edp.cli.tables import result_table
+    from edp.cli.results import print_result
     from edp.runs.loggers import Loggers
     from edp.training.loop import TrainingError
 
@@ -267,7 +267,7 @@ def work(experiment, dataset, place: str, folder, values) -> int:
             return EXIT_FAILED
         finally:
             logs.close()
-    result_table(spec, dataset, folder)
+    print_result(spec, dataset, folder)
     for seed, why in experiment.failed.items():
         note(f"seed {seed} failed: {why}")
     return EXIT_FAILED if experiment.failed else 0
@@ -277,15 +277,15 @@ def numbers(event) -> dict[str, float]:
     """What an event says in numbers, by name, for loggers."""
     from edp.acting.evaluator import Evaluation
     from edp.acting.validation import Validation
-    from edp.runs.scores import known_mean
+    from edp.runs.scores import nan_mean
     from edp.training.loop import Epoch
 
     if isinstance(event, Epoch):
-        losses = {f"train/{name}": float(known_mean(values)) for name, values in event.metrics.items()}
+        losses = {f"train/{name}": float(nan_mean(values)) for name, values in event.metrics.items()}
         return losses | {"speed/steps_per_second": event.steps_per_second}
     if isinstance(event, Validation):
-        return {f"validation/{name}": float(known_mean(values)) for name, values in event.metrics.items()}
-    return {"evaluation/score": float(known_mean(event.scores))} if isinstance(event, Evaluation) else {}
+        return {f"validation/{name}": float(nan_mean(values)) for name, values in event.metrics.items()}
+    return {"evaluation/score": float(nan_mean(event.scores))} if isinstance(event, Evaluation) else {}
 
 
 def device() -> str:

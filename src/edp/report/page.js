@@ -9,7 +9,7 @@ function unfold(curve) {
   curve.steps = DATA.grids[curve.steps];
   curve.low ??= curve.mean; curve.high ??= curve.mean;
 }
-const COLOURS = ["#2f7ed8", "#d9641e", "#2a9d5c", "#b455c9", "#c9a400", "#d23f57", "#1ba3b3", "#8d6e4f", "#7a85ff", "#7f8a94"];
+const COLOURS = DATA.colours;
 // A run has one colour in all pictures.
 const COLOUR_OF = new Map(DATA.tasks.flatMap((task) => task.runs.map((run, i) => [run.run, COLOURS[i % COLOURS.length]])));
 const SVG = "http://www.w3.org/2000/svg";

@@ -22,7 +22,7 @@ import orjson
 
 from edp.errors import UserError
 from edp.files import remove_temporary, write_errors, write_json, write_text
-from edp.runs.scores import known_mean
+from edp.runs.scores import nan_mean
 
 SCHEMA = 4
 PACKAGES = ("edp", "jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "gymnasium", "mujoco", "numpy")
@@ -182,11 +182,11 @@ class Run:
 
     def scores(self) -> dict[int, float]:
         """The mean score of each evaluation that training made, by its step."""
-        return {row["step"]: float(known_mean(row["scores"])) for row in self.training_evaluations()}
+        return {row["step"]: float(nan_mean(row["scores"])) for row in self.training_evaluations()}
 
     def offline_values(self) -> dict[int, float]:
         """Values of checkpoints from the data alone, as means over seeds."""
-        return {row["step"]: float(known_mean(row["values"])) for row in self._rows("offline.jsonl")}
+        return {row["step"]: float(nan_mean(row["values"])) for row in self._rows("offline.jsonl")}
 
     def times(self) -> list[Row]:
         return self._rows("times.jsonl")

@@ -19,7 +19,7 @@ from edp.errors import UserError, first_line
 from edp.runs.checkpoints import Checkpoints
 from edp.runs.directory import Run
 from edp.runs.load import Init, best_of, from_leader, latest, learnable
-from edp.runs.scores import known_mean
+from edp.runs.scores import nan_mean
 from edp.training import epoch, processes
 
 
@@ -108,7 +108,7 @@ class Experiment:
                 due = self.step == options.steps or passed(options.eval_every, before, self.step)
                 if self.evaluator and due and self.step not in scores and self.step > 0:
                     event = self.evaluator(self.states, self.step, folder, failed=self.failed, stopping=stopping)
-                    scores[self.step] = float(known_mean(event.scores))
+                    scores[self.step] = float(nan_mean(event.scores))
                     yield event
                 if self.validator and due and self.step not in validated and self.step > 0:
                     yield self.validator(self.states, self.step, folder, self.failed)
