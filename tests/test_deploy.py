@@ -1,6 +1,5 @@
 """Policies out of their runs, and other places for a run's numbers."""
 
-import shutil
 import sys
 from types import ModuleType
 
@@ -116,33 +115,6 @@ def test_policies_that_remember(hopper_file, tmp_path):
         policy.act(np.ones((2, 11)))
     policy.reset()
     np.testing.assert_array_equal(policy.act(np.ones(11)), first)
-
-
-def test_edp_runs_lists_good_and_bad(folder, tmp_path, capsys, fails):
-    (tmp_path / "runs" / "bad").mkdir(parents=True)
-    (tmp_path / "runs" / "bad" / "config.json").write_text("{")
-    (tmp_path / "runs" / "good").symlink_to(folder)
-    assert main(["runs", str(tmp_path / "runs")]) == 0
-    shown = capsys.readouterr().out
-    assert "20 of 20" in shown
-    assert "finished" in shown
-    assert "damaged" in shown
-    assert "no such folder" in fails("runs", tmp_path / "nowhere")
-
-
-def test_edp_runs_has_a_line_for_each_run_on_a_narrow_terminal(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("rich.console.Console.width", 80)
-    name = "a-run-with-a-long-name-\x1b[31m-that-would-not-fit"
-    shutil.copytree(folder, tmp_path / name)
-    (tmp_path / "begun").mkdir()
-    (tmp_path / "begun" / "status.json").write_text("{}")
-    assert main(["runs", str(tmp_path)]) == 0
-    shown = capsys.readouterr().out
-    assert "\x1b[31m" not in shown
-    rows = [line for line in shown.splitlines() if line.startswith((" a-run", " begun"))]
-    assert len(rows) == 2 and all(len(row) <= 80 for row in rows)
-    assert "finished" in rows[0] and "100%" in rows[0]
-    assert "damaged" in rows[1] and "begun: " in shown  # and why, below
 
 
 class Broken:
