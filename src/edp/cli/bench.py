@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
     from rich.console import Console
 
     console = Console(width=None if sys.stdout.isatty() else 120)
-    result = measure_with_status(variants.cases_of(names), values.rounds, console)
+    result = measure_with_status(variants.variant_cases(names), values.rounds, console)
     print_rates(result, console)
     if values.json:
         from edp.files import write_json

@@ -27,7 +27,7 @@ class Ablation(NamedTuple):
 
 def find_ablations(entries: list[Entry]) -> dict[str, list[tuple[Entry, Ablation]]]:
     """Read the ablations of all runs, by name; those that the paper has come first."""
-    found: dict[str, list[tuple[Entry, Ablation]]] = {}
+    ablations: dict[str, list[tuple[Entry, Ablation]]] = {}
     for entry in entries:
         paths = sorted((entry.folder / "ablations").glob("*.json"))
         notes = [f"the first {MOST} of {len(paths)} ablations are shown"] if len(paths) > MOST else []
@@ -37,9 +37,10 @@ def find_ablations(entries: list[Entry]) -> dict[str, list[tuple[Entry, Ablation
             except (OSError, ValueError, OverflowError, RecursionError) as error:
                 notes.append(f"ablations/{path.name} could not be read ({first_line(error)})")
             else:
-                found.setdefault(printable(path.stem), []).append((entry, ablation))
+                ablations.setdefault(printable(path.stem), []).append((entry, ablation))
         entry.notes += [note for note in notes if note not in entry.notes]
-    return {name: found[name] for name in sorted(found, key=lambda name: (PAPER_FIGURES.get(name, MOST), name))}
+    names = sorted(ablations, key=lambda name: (PAPER_FIGURES.get(name, MOST), name))
+    return {name: ablations[name] for name in names}
 
 
 def read_ablation(path: Path) -> Ablation:

@@ -209,15 +209,15 @@ def read_look(entry: Entry, run: Run) -> Row:
 
 def loss_series(rows: list[Row], points: int) -> dict[str, Series]:
     """Build a series for each quantity that was logged."""
-    rows, found = [row for row in rows if isinstance(row.get("metrics"), dict)], {}
+    rows, series = [row for row in rows if isinstance(row.get("metrics"), dict)], {}
     for name in quantities_in(rows):
         steps, values = [row["step"] for row in rows], [row["metrics"].get(name) for row in rows]
         if number_table(values, 2) is None:
             valid = [is_number_list(value) for value in values]
             steps, values = list(compress(steps, valid)), list(compress(values, valid))
         if values:
-            found[str(name)] = thinned_series(steps, values, points)
-    return found
+            series[str(name)] = thinned_series(steps, values, points)
+    return series
 
 
 def quantities_in(rows: list[Row]) -> list[str]:

@@ -122,14 +122,14 @@ def run_curves(entry: Entry) -> dict[str, Any]:
 
 def policy_behaviour(entry: Entry) -> dict[str, Any]:
     """Collect what the policy does, part by part. A part that is missing or malformed is None."""
-    found = {}
+    parts = {}
     for name, make in BEHAVIOUR.items():
         try:
-            found[name] = make(entry)
-            json.dumps(found[name], allow_nan=False)  # NaN in one part would break the whole page
+            parts[name] = make(entry)
+            json.dumps(parts[name], allow_nan=False)  # NaN in one part would break the whole page
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
-            found[name] = None
-    return found
+            parts[name] = None
+    return parts
 
 
 def action_histograms(entry: Entry) -> list[dict[str, Any]]:
@@ -179,11 +179,11 @@ def action_plane(entry: Entry) -> dict[str, Any]:
 def maze_paths(entry: Entry) -> dict[str, Any] | None:
     """Collect paths on a plane, and the walls around them if it is a maze."""
     maze, paths = entry.look["map"] or {"walls": [], "cell": 0.0}, entry.look["paths"]
-    found = [
+    drawn = [
         {"points": finite_points(path["points"]), "goal": path["goal"] and finite_points([path["goal"]])[0]}
         for path in paths
     ]
-    return {"walls": finite_points(maze["walls"]), "cell": float(maze["cell"]), "paths": found} if found else None
+    return {"walls": finite_points(maze["walls"]), "cell": float(maze["cell"]), "paths": drawn} if drawn else None
 
 
 def finite_points(pairs: Any) -> list[list[float]]:

@@ -53,8 +53,8 @@ EPOCH = 1000  # steps
 def paper_tables(entries: list[Entry], rates: Rates | None = None) -> list[Table]:
     """Build every table of the paper in its order and, if ``rates`` were measured, that of speeds."""
     overall, approximation, *others = (paper_table(name, entries) for name in COLUMNS)
-    found = [domain_table(others[0]), overall, approximation, hyperparameter_table(), *others]
-    return [*found, speed_table(rates)] if rates is not None else found
+    tables = [domain_table(others[0]), overall, approximation, hyperparameter_table(), *others]
+    return [*tables, speed_table(rates)] if rates is not None else tables
 
 
 def paper_table(name: str, entries: list[Entry]) -> Table:

@@ -96,7 +96,9 @@ def best_column(average: Column) -> tuple[str, str] | None:
     domains, and "EDP" of the table before it has the right ones.
     """
     best = average._replace(measure="oms")
-    return next(((table, name) for table, found in COLUMNS.items() for name in found if found[name] == best), None)
+    return next(
+        ((table, name) for table, columns in COLUMNS.items() for name in columns if columns[name] == best), None
+    )
 
 
 def repeats_cql(task: Task, algorithm: str, policy: str) -> bool:

@@ -31,8 +31,8 @@ class Group(NamedTuple):
 def report_tables(entries: list[Entry], between: Sequence[Table] = ()) -> list[Table]:
     """Build the tables that every report begins with, and put ``between`` before the list of runs."""
     scores = without_empty_columns(score_table(entries), PUBLISHED_COLUMNS)
-    found = [scores, method_table(entries), *between, run_table(entries)]
-    return [table for table in found if table.rows or table.notes]
+    tables = [scores, method_table(entries), *between, run_table(entries)]
+    return [table for table in tables if table.rows or table.notes]
 
 
 def grouped(entries: list[Entry]) -> list[Group]:
