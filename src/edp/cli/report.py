@@ -10,7 +10,7 @@ from edp.errors import UserError
 DESCRIPTION = """Make one page of any runs, finished or running: scores beside the paper's, curves, what the policies
 do, what differs between the runs, and how to make them again. The page needs nothing but itself. A folder stands for
 the runs in it."""
-FORMATS = {"html": ".html", "md": ".md", "tex": ".tex"}
+REPORT_FORMATS = {"html": ".html", "md": ".md", "tex": ".tex"}
 LEAST_SECONDS = 2  # between two readings of the runs with --watch
 
 
@@ -46,7 +46,7 @@ def main(argv: list[str]) -> int:
     from edp.report import collect
 
     kind = values.format or (values.out.suffix.lstrip(".") if values.out else "html")
-    if kind not in FORMATS:
+    if kind not in REPORT_FORMATS:
         raise UserError(f"a report is html, md or tex, not {kind!r}")
     if values.bench and not values.paper:
         raise UserError("--bench is for the paper's speeds: use it with --paper")
@@ -56,7 +56,7 @@ def main(argv: list[str]) -> int:
         raise UserError("--env is for --look: nothing else needs an environment")
     if not values.every >= LEAST_SECONDS:
         raise UserError(f"--every must be at least {LEAST_SECONDS}, not {values.every:g}")
-    out = values.out or Path("report" + FORMATS[kind])
+    out = values.out or Path("report" + REPORT_FORMATS[kind])
     if not collect.find_runs(values.runs):
         raise UserError(f"no runs in {', '.join(map(str, values.runs))}")
     check_writable(out)

@@ -69,10 +69,12 @@ def read_ablation(path: Path) -> Ablation:
 
 def ablation_from_scores(label: str, values: list[Any], scores: list[Any]) -> Ablation:
     """Average scores, (values, seeds, episodes), over episodes."""
-    return Ablation(label, {value: nan_mean(drawable(row), 1) for value, row in zip(values, scores, strict=True)})
+    return Ablation(
+        label, {value: nan_mean(drawable_numbers(row), 1) for value, row in zip(values, scores, strict=True)}
+    )
 
 
-def drawable(values: Any) -> np.ndarray:
+def drawable_numbers(values: Any) -> np.ndarray:
     """Convert to an array in which numbers too large to draw are NaN."""
     numbers = np.array(values, float)
     return np.where(np.abs(numbers) < LARGEST_DRAWN, numbers, np.nan)

@@ -15,7 +15,7 @@ from edp.errors import UserError, first_line
 from edp.runs.directory import Row, Run, row_of
 from edp.runs.scores import Curve, curve_from_evaluations, is_number_list, nan_mean, number_table
 
-POINTS, FEWEST_POINTS = 300, 40  # of a curve of losses or speeds
+MOST_POINTS, FEWEST_POINTS = 300, 40  # of a curve of losses or speeds
 POINTS_IN_ALL = 150_000  # of such curves of all runs, roughly: a page with ten thousand curves has to open
 MOST = 40  # quantities of a run
 LARGEST_LOOK = 2_000_000  # bytes of look.json
@@ -165,7 +165,7 @@ def fill_series(entry: Entry, run: Run, runs: int) -> None:
         read_rows(entry, run, f"{name}.jsonl") for name in ("metrics", "validations", "times")
     )
     quantities = len(quantities_in(metrics)) + len(quantities_in(validations)) + 1
-    points = max(FEWEST_POINTS, min(POINTS, POINTS_IN_ALL // (runs * quantities)))
+    points = max(FEWEST_POINTS, min(MOST_POINTS, POINTS_IN_ALL // (runs * quantities)))
     entry.losses = loss_series(metrics, points)
     entry.held_out = loss_series(validations, points)
     entry.look = read_look(entry, run)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 COLOURS = ["#2f7ed8", "#d9641e", "#2a9d5c", "#b455c9", "#c9a400", "#d23f57", "#1ba3b3", "#8d6e4f", "#7a85ff", "#7f8a94"]
 BLUE, GREY, LIGHT = COLOURS[0], "#6b7280", "#c3c8cf"
 SMALL_TEXT = {"fontsize": 7.5, "color": "0.3"}
-STYLE = {
+FIGURE_STYLE = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "edp",  # the same ids in every file
     "text.usetex": False,
@@ -37,7 +37,7 @@ def drawing_style() -> Iterator[None]:
     """Set Matplotlib up. Figures are made and saved inside this context."""
     import matplotlib
 
-    with matplotlib.rc_context(STYLE), warnings.catch_warnings():  # pyright: ignore
+    with matplotlib.rc_context(FIGURE_STYLE), warnings.catch_warnings():  # pyright: ignore
         warnings.filterwarnings("ignore", "Glyph .* missing")  # names may be in any script
         yield
 
@@ -96,7 +96,7 @@ def safe_file_name(name: str, taken: set[str]) -> str:
     return stem
 
 
-def shortened(text: str, length: int = 60) -> str:
+def fitted_text(text: str, length: int = 60) -> str:
     """Make text fit for a figure: on one line, without control characters, and without its middle if it is long."""
     text = "".join(char if char.isprintable() else " " for char in text[: 10 * length])
     return text if len(text) <= length else f"{text[: length // 2]}…{text[1 - length // 2 :]}"

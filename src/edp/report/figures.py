@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from edp.report import page
-from edp.report.ablations import PAPER_FIGURES, Ablation, are_drawable, drawable, find_ablations
+from edp.report.ablations import PAPER_FIGURES, Ablation, are_drawable, drawable_numbers, find_ablations
 from edp.report.collect import Entry, seed_spread
-from edp.report.drawing import COLOURS, drawing_style, fix_layout, shortened
+from edp.report.drawing import COLOURS, drawing_style, fitted_text, fix_layout
 from edp.report.paper_figures import domain_figure, speed_figure
 from edp.report.paper_tables import Rates
 from edp.report.tables import score_kind
@@ -60,7 +60,7 @@ def curve_figure(task: str, runs: list[Entry]) -> "Figure | None":
     lines, note = highest_lines([line for entry in runs if (line := curve_line(entry))], "RAT")
     if not lines:
         return None
-    figure, axes = figure_with_legend(lines, (shortened(task, 80), note), (STEPS_LABEL, score_kind(runs)))
+    figure, axes = figure_with_legend(lines, (fitted_text(task, 80), note), (STEPS_LABEL, score_kind(runs)))
     axes.xaxis.set_major_formatter(step_text)
     for i, line in enumerate(lines):
         draw_line(axes, i, line)
@@ -78,7 +78,7 @@ def curve_line(entry: Entry) -> Line | None:
     curves = page.run_curves(entry)
     if not curves["scores"]:
         return None
-    steps, *spread = (drawable(curves["scores"][name]) for name in ("steps", "mean", "low", "high"))
+    steps, *spread = (drawable_numbers(curves["scores"][name]) for name in ("steps", "mean", "low", "high"))
     known = np.isfinite([steps, *spread]).all(axis=0)
     oms, rat = (tuple(curves[name]) if curves[name] and are_drawable(curves[name]) else None for name in ("oms", "rat"))
     rank = rat[-1] if rat else -np.inf
@@ -90,8 +90,8 @@ def curve_line(entry: Entry) -> Line | None:
 def ablation_figure(name: str, runs: list[tuple[Entry, Ablation]]) -> "Figure":
     """Draw the scores of several runs over the values of an option."""
     task_names = {entry.task for entry, _ in runs}
-    title = shortened(name, 30) + (f" (the paper's figure {PAPER_FIGURES[name]})" if name in PAPER_FIGURES else "")
-    title += f": {shortened(next(iter(task_names)), 50)}" if len(task_names) == 1 else ""
+    title = fitted_text(name, 30) + (f" (the paper's figure {PAPER_FIGURES[name]})" if name in PAPER_FIGURES else "")
+    title += f": {fitted_text(next(iter(task_names)), 50)}" if len(task_names) == 1 else ""
     with_task = len(task_names) > 1
     named = [(f"{entry.task}: " * with_task + f"{entry.method}, {entry.name}", ablation) for entry, ablation in runs]
     return value_figure(title, score_kind([entry for entry, _ in runs]), named)
@@ -101,7 +101,7 @@ def single_ablation_figure(title: str, measure: str, ablation: Ablation) -> "Fig
     """Draw one ablation: the mean of its seeds, and the range from the lowest to the highest seed."""
     seeds = len(next(iter(ablation.means.values())))
     with drawing_style():
-        return fix_layout(value_figure(shortened(title, 80), measure, [(f"mean over {seeds} seed(s)", ablation)]))
+        return fix_layout(value_figure(fitted_text(title, 80), measure, [(f"mean over {seeds} seed(s)", ablation)]))
 
 
 def value_figure(title: str, measure: str, named: list[tuple[str, Ablation]]) -> "Figure":
@@ -112,12 +112,12 @@ def value_figure(title: str, measure: str, named: list[tuple[str, Ablation]]) ->
     lines, note = highest_lines([ablation_line(name, ablation, values) for name, ablation in named], "mean")
     used = sorted({int(place) for line in lines for place in line.places})
     lines = [line._replace(joined=joined) for line in lines]
-    figure, axes = figure_with_legend(lines, (title, note), (shortened(named[0][1].label, 80), measure))
+    figure, axes = figure_with_legend(lines, (title, note), (fitted_text(named[0][1].label, 80), measure))
     for i, line in enumerate(lines):
         shift = 0.0 if joined else 0.4 * ((i + 0.5) / len(lines) - 0.5)
         draw_line(axes, i, line._replace(places=np.searchsorted(used, line.places) + shift))
     texts = [
-        shortened(value, 20) if isinstance(value, str) else f"{value:.6g}"
+        fitted_text(value, 20) if isinstance(value, str) else f"{value:.6g}"
         for value in (values[place] for place in used)
     ]
     every = max(1, -(-len(texts) // MOST_TICKS))
@@ -148,7 +148,7 @@ def figure_with_legend(lines: list[Line], titles: tuple[str, str], labels: tuple
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    names = [shortened(line.name) for line in lines]
+    names = [fitted_text(line.name) for line in lines]
     columns = 2 if max(map(len, names)) <= 45 else 1
     figure = Figure(figsize=(7.2, 4 + 0.18 * -(-len(names) // columns)), layout="constrained")
     axes = figure.add_subplot()

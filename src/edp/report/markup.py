@@ -17,7 +17,7 @@ LATEX_ESCAPES = {
     "|": r"\textbar{}",
 }
 LATEX_PACKAGES = "% needs \\usepackage{booktabs} and \\usepackage{graphicx}\n"
-WIDE = 8  # columns that fit on a page
+MOST_LATEX_COLUMNS = 8  # columns that fit on a page
 
 
 class Cell(NamedTuple):
@@ -68,7 +68,7 @@ def markdown_escaped(text: str) -> str:
 def latex(table: Table) -> str:
     """Write a table in the style of the paper's (booktabs). A wide one is scaled to the page (graphicx)."""
     kinds = ["r" if table.is_numeric(i) else "l" for i in range(len(table.columns))]
-    small, end = ([r"\resizebox{\textwidth}{!}{%"], ["}"]) if len(kinds) > WIDE else ([], [])
+    small, end = ([r"\resizebox{\textwidth}{!}{%"], ["}"]) if len(kinds) > MOST_LATEX_COLUMNS else ([], [])
     lines = [
         r"\begin{table}",
         rf"\caption{{{latex_escaped(table.title)}}}",

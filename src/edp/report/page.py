@@ -19,7 +19,7 @@ from edp.report.markup import Table
 from edp.report.tables import common_versions, difference_table, report_tables, run_commands, score_kind
 from edp.runs.scores import LAST, nan_mean
 
-STATES = ("finished", "running", "stopped", "failed", "killed", "damaged")
+RUN_STATES = ("finished", "running", "stopped", "failed", "killed", "damaged")
 
 
 def build_page(
@@ -53,7 +53,7 @@ def build_page(
         style=Markup(style),
         script=Markup(script),
         digest=digest,
-        states=STATES,
+        states=RUN_STATES,
         tables=report_tables(entries),
         details=[table for table in (*more, difference_table(entries)) if table.rows or table.notes],
         pictures=pictures,

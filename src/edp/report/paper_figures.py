@@ -8,7 +8,7 @@ from edp.data import tasks
 from edp.report.collect import Entry
 from edp.report.drawing import BLUE, GREY, LIGHT, SMALL_TEXT, drawing_style, fix_layout
 from edp.report.paper_tables import AVERAGE, VARIANTS, Rates, paper_table
-from edp.report.published import TABLES
+from edp.report.published import PUBLISHED_TABLES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +22,7 @@ def speed_figure(rates: Rates) -> "Figure":
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator
 
-    content = TABLES["speed"]
+    content = PUBLISHED_TABLES["speed"]
     columns, base = content["columns"], content["columns"].index(BASE)
     figure = Figure(figsize=(9.5, 4), layout="constrained")
     sides = figure.subplots(1, 2, sharey=True)
@@ -55,7 +55,7 @@ def domain_figure(entries: list[Entry]) -> "Figure":
     """Draw the paper's figure 1 (right): averages of the best other method, of the paper's EDP, and of ours."""
     from matplotlib.figure import Figure
 
-    content, table = TABLES["overall"], paper_table("overall", entries)
+    content, table = PUBLISHED_TABLES["overall"], paper_table("overall", entries)
     figure = Figure(figsize=(8, 4), layout="constrained")
     axes = figure.add_subplot()
     names = []

@@ -9,7 +9,7 @@ from edp.config import defaults
 from edp.data import tasks
 from edp.report.collect import Entry
 from edp.report.markup import Cell, Table, number_cell
-from edp.report.published import COLUMNS, TABLES, Column, belongs_to
+from edp.report.published import COLUMNS, PUBLISHED_TABLES, PaperColumn, belongs_to
 from edp.report.tables import interval_cell, score_interval
 
 Rates = Mapping[tuple[str, str], float]  # steps a second by (variant, "training" or "acting")
@@ -59,7 +59,7 @@ def paper_tables(entries: list[Entry], rates: Rates | None = None) -> list[Table
 
 def paper_table(name: str, entries: list[Entry]) -> Table:
     """Build a table with the paper's numbers, ours after each; averages follow the tasks of their domain."""
-    content, ours = TABLES[name], COLUMNS[name]
+    content, ours = PUBLISHED_TABLES[name], COLUMNS[name]
     heads = [head for column in content["columns"] for head in (column, *(["ours"] if column in ours else []))]
     table, members = Table(f"The paper's {TITLES[name]}", ["task", *heads]), []
     for task, following in pairwise([*content["rows"], ""]):
@@ -83,13 +83,13 @@ def domain_of(task: str) -> str:
     return tasks.TASKS[task].domain if task else ""
 
 
-def ours_cell(column: Column, task: str, entries: list[Entry]) -> Cell:
+def ours_cell(column: PaperColumn, task: str, entries: list[Entry]) -> Cell:
     runs = [entry for entry in entries if belongs_to(entry, column, task)]
     return interval_cell(score_interval(runs, column.measure))
 
 
 def average_row(
-    members: list[list[Cell]], domain: str, numbers: list, columns: list[str], ours: dict[str, Column]
+    members: list[list[Cell]], domain: str, numbers: list, columns: list[str], ours: dict[str, PaperColumn]
 ) -> list[Cell]:
     """Build the row with the paper's averages of a domain, and ours where every task of the domain has a run."""
     cells = [Cell(f"{domain}{AVERAGE}")]
@@ -110,7 +110,7 @@ def domain_table(reproduced: Table) -> Table:
 
 def hyperparameter_table() -> Table:
     """Build the table of the paper's hyper-parameters with our defaults beside them."""
-    content = TABLES["hyperparameters"]
+    content = PUBLISHED_TABLES["hyperparameters"]
     heads = [head for column in content["columns"] for head in (column, "ours")]
     table = Table(f"The paper's {TITLES['hyperparameters']}", ["domain", *heads])
     for domain, numbers in content["rows"].items():
@@ -125,7 +125,7 @@ def hyperparameter_table() -> Table:
 
 def speed_table(rates: Rates) -> Table:
     """Build the table of steps a second: the paper's on its GPU, and ours as measured."""
-    content = TABLES["speed"]
+    content = PUBLISHED_TABLES["speed"]
     table = Table(
         f"The paper's {TITLES['speed']}",
         ["variant", *(f"{row}{who}" for row in content["rows"] for who in ("", ", ours"))],

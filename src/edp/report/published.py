@@ -8,11 +8,11 @@ from edp.data import tasks
 from edp.data.tasks import Task
 from edp.report.collect import Entry
 
-TABLES = json.loads(Path(__file__).with_name("paper.json").read_text())
+PUBLISHED_TABLES = json.loads(Path(__file__).with_name("paper.json").read_text())
 Options = tuple[tuple[str, Any], ...]
 
 
-class Column(NamedTuple):
+class PaperColumn(NamedTuple):
     """A column of the paper: the runs that it is compared with, and the measure that it shows."""
 
     algorithm: str
@@ -30,26 +30,26 @@ K100: Options = (("policy.diffusion_steps", 100),)
 ALL_EPISODES: Options = (("data.best", 1.0),)
 TEN_PERCENT_BC = "10%BC"
 OVERALL = {
-    "BC": Column("bc", GAUSSIAN, options=ALL_EPISODES),
-    TEN_PERCENT_BC: Column("bc", GAUSSIAN, options=(("data.best", 0.1),)),
-    "DT": Column("dt", "transformer"),
-    "AWAC": Column("awac", GAUSSIAN),
-    "OneStep": Column("onestep", GAUSSIAN),
-    "CQL": Column("cql", GAUSSIAN),
-    "TD3+BC FF": Column("td3bc", "deterministic", options=(("evaluation.eas", 1),)),
-    "TD3+BC EDP": Column("td3bc", DIFFUSION, options=APPROXIMATE + DPM),
-    "CRR FF": Column("crr", GAUSSIAN),
-    "CRR EDP": Column("crr", DIFFUSION, options=APPROXIMATE + DPM),
-    "IQL FF": Column("iql", GAUSSIAN),
-    "IQL EDP": Column("iql", DIFFUSION, options=APPROXIMATE + DPM),
+    "BC": PaperColumn("bc", GAUSSIAN, options=ALL_EPISODES),
+    TEN_PERCENT_BC: PaperColumn("bc", GAUSSIAN, options=(("data.best", 0.1),)),
+    "DT": PaperColumn("dt", "transformer"),
+    "AWAC": PaperColumn("awac", GAUSSIAN),
+    "OneStep": PaperColumn("onestep", GAUSSIAN),
+    "CQL": PaperColumn("cql", GAUSSIAN),
+    "TD3+BC FF": PaperColumn("td3bc", "deterministic", options=(("evaluation.eas", 1),)),
+    "TD3+BC EDP": PaperColumn("td3bc", DIFFUSION, options=APPROXIMATE + DPM),
+    "CRR FF": PaperColumn("crr", GAUSSIAN),
+    "CRR EDP": PaperColumn("crr", DIFFUSION, options=APPROXIMATE + DPM),
+    "IQL FF": PaperColumn("iql", GAUSSIAN),
+    "IQL EDP": PaperColumn("iql", DIFFUSION, options=APPROXIMATE + DPM),
 }
 EDP = OVERALL["TD3+BC EDP"]
-DQL = Column("td3bc", DIFFUSION, "oms", CHAIN + DDPM)
-COLUMNS: dict[str, dict[str, Column]] = {
+DQL = PaperColumn("td3bc", DIFFUSION, "oms", CHAIN + DDPM)
+COLUMNS: dict[str, dict[str, PaperColumn]] = {
     "overall": OVERALL,
     "action_approximation": {
-        "DDPM": Column("td3bc", DIFFUSION, "oms", CHAIN + DDPM + K100),
-        "action approximation": Column("td3bc", DIFFUSION, "oms", APPROXIMATE + DDPM + K100),
+        "DDPM": PaperColumn("td3bc", DIFFUSION, "oms", CHAIN + DDPM + K100),
+        "action approximation": PaperColumn("td3bc", DIFFUSION, "oms", APPROXIMATE + DDPM + K100),
     },
     "reproduce": {"DQL (JAX)": DQL, "EDP": EDP._replace(measure="oms")},
     "best_and_average": {
@@ -62,7 +62,7 @@ COLUMNS: dict[str, dict[str, Column]] = {
     },
     "td3_eas": {
         "TD3 + EDP": EDP,
-        "TD3 + EAS": Column("td3bc", "deterministic", options=(("evaluation.eas", "several"),)),
+        "TD3 + EAS": PaperColumn("td3bc", "deterministic", options=(("evaluation.eas", "several"),)),
         "TD3": OVERALL["TD3+BC FF"],
     },
 }
@@ -89,7 +89,7 @@ def published_scores(task: Task, algorithm: str, policy: str) -> PublishedScores
     return PublishedScores(number(task, "overall", average), number(task, *best) if best else None)
 
 
-def best_column(average: Column) -> tuple[str, str] | None:
+def best_column(average: PaperColumn) -> tuple[str, str] | None:
     """Find the table and the column with the best evaluations of the method whose averages are in this column.
 
     The first one counts: "TD3 best" in the table of best and average scores repeats rows of other tasks in three
@@ -107,7 +107,7 @@ def repeats_cql(task: Task, algorithm: str, policy: str) -> bool:
 
 
 def number(task: Task, table: str, column: str) -> float | None:
-    content = TABLES[table]
+    content = PUBLISHED_TABLES[table]
     row = content["rows"].get(task.name)
     return row and row[content["columns"].index(column)]
 
@@ -125,7 +125,7 @@ def published_scores_like(entry: Entry) -> PublishedScores:
     return published_scores(task, entry.algorithm, entry.policy)
 
 
-def belongs_to(entry: Entry, column: Column, task: str) -> bool:
+def belongs_to(entry: Entry, column: PaperColumn, task: str) -> bool:
     """Whether a run on this task is compared with a column of the paper."""
     if entry.damage or not learned_from_task_file(entry, task):
         return False

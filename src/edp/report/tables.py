@@ -16,7 +16,7 @@ from edp.report.statistics import Interval, mean_interval
 
 SEED_OPTIONS = ("training.seeds", "training.seed")
 VERSIONS = ("packages", "python", "device", "commit")
-COMPARED = (*PARTS, *VERSIONS, "file")  # parts of a config
+COMPARED_PARTS = (*PARTS, *VERSIONS, "file")  # parts of a config
 PUBLISHED_COLUMNS = ("paper: average", "paper: best")
 
 
@@ -52,7 +52,7 @@ def grouped(entries: list[Entry]) -> list[Group]:
 
 
 def method_options(entry: Entry) -> dict[str, Any]:
-    flat = flatten({key: entry.config.get(key) for key in PARTS})
+    flat = flat_options({key: entry.config.get(key) for key in PARTS})
     return {name: value for name, value in flat.items() if name not in SEED_OPTIONS}
 
 
@@ -149,7 +149,7 @@ def run_table(entries: list[Entry]) -> Table:
 def difference_table(entries: list[Entry]) -> Table:
     """List the options and versions that are not the same in all runs."""
     known = [entry for entry in entries if not entry.damage]
-    flat = {entry.name: flatten({key: entry.config.get(key) for key in COMPARED}) for entry in known}
+    flat = {entry.name: flat_options({key: entry.config.get(key) for key in COMPARED_PARTS}) for entry in known}
     names = dict.fromkeys(name for values in flat.values() for name in values)
     differing = [name for name in names if len({repr(values.get(name)) for values in flat.values()}) > 1]
     table = Table("What differs between the runs", ["run", *differing])
@@ -163,10 +163,12 @@ def difference_table(entries: list[Entry]) -> Table:
     return table
 
 
-def flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+def flat_options(value: Any, prefix: str = "") -> dict[str, Any]:
     """Turn nested dictionaries into one, with keys joined by dots."""
     if isinstance(value, dict):
-        return {name: leaf for key, part in value.items() for name, leaf in flatten(part, f"{prefix}{key}.").items()}
+        return {
+            name: leaf for key, part in value.items() for name, leaf in flat_options(part, f"{prefix}{key}.").items()
+        }
     return {prefix.rstrip("."): value}
 
 
@@ -180,7 +182,7 @@ def option_number(value: Any) -> float | None:
 
 def common_versions(entries: list[Entry]) -> str:
     """List the versions that are the same in all runs."""
-    known = [flatten({key: entry.config.get(key) for key in VERSIONS}) for entry in entries if not entry.damage]
+    known = [flat_options({key: entry.config.get(key) for key in VERSIONS}) for entry in entries if not entry.damage]
     same = {name: value for name, value in (known or [{}])[0].items() if all(each.get(name) == value for each in known)}
     return ", ".join(f"{name.removeprefix('packages.')} {option_text(value)}" for name, value in same.items() if value)
 
