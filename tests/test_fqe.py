@@ -12,7 +12,7 @@ import edp
 from edp.acting import fqe
 from edp.acting.rollout import PLAIN_WAY
 from edp.cli import main
-from edp.data.log import Dataset
+from edp.data.dataset import Dataset
 from edp.runs.directory import Run
 
 DISCOUNT = 0.9

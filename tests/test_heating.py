@@ -13,7 +13,7 @@ import edp
 from edp.cli import main
 from edp.cli.parser import Parser, add_columns, columns_of
 from edp.data.formats import open_log
-from edp.data.log import read
+from edp.data.dataset import read_dataset
 
 FOLDER = Path(__file__).parents[1] / "examples" / "heating"
 sys.path.insert(0, str(FOLDER))
@@ -140,7 +140,7 @@ def test_the_mapping_fits_the_logs(table, rows):
     assert log.observation_names == heating.OBSERVATIONS
     assert log.action_names == heating.ACTIONS
     assert log.left_out == ("operator", "time")
-    dataset = read(log)
+    dataset = read_dataset(log)
     turns = DAYS // heating.DAYS
     assert dataset.obs.shape == (turns * (heating.STEPS - 1), len(heating.OBSERVATIONS))  # the last states are unknown
     assert dataset.not_done.all()

@@ -15,7 +15,7 @@ import pytest
 import edp
 from edp.cli import main
 from edp.data import formats, tasks
-from edp.data.log import read
+from edp.data.dataset import read_dataset
 from edp.errors import UserError
 from edp.runs.directory import Run
 
@@ -74,7 +74,7 @@ def trained(tmp_path_factory):
 
 def test_the_policy_acts_in_the_units_of_the_data(trained):
     file, out = trained
-    data = read(formats.open_log(str(file), COLUMNS))
+    data = read_dataset(formats.open_log(str(file), COLUMNS))
     policy = edp.load_policy(out)
     actions = policy.act(data.obs)
     assert actions.shape == (len(data.obs), 2)
@@ -87,7 +87,7 @@ def test_the_policy_acts_in_the_units_of_the_data(trained):
 
 def test_training_and_acting_use_the_same_normalisation(trained):
     file, out = trained
-    data, policy = read(formats.open_log(str(file), COLUMNS)), edp.load_policy(out)
+    data, policy = read_dataset(formats.open_log(str(file), COLUMNS)), edp.load_policy(out)
     seen = policy.units.observe(data.obs)
     np.testing.assert_allclose(seen.mean(axis=0), 0, atol=1e-5)
     np.testing.assert_allclose(seen.std(axis=0), 1, atol=1e-5)
@@ -233,7 +233,7 @@ def test_a_conversion_that_is_ended_leaves_nothing_behind(to, writer, minari_fol
     assert ended.value.code == 143
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / file]
     assert main(["data", "convert", file, to]) == 0
-    assert read(formats.open_log(to)).obs.shape == (30, 3)
+    assert read_dataset(formats.open_log(to)).obs.shape == (30, 3)
 
 
 def test_what_a_killed_conversion_leaves_is_in_nobody_s_way(minari_folder, tmp_path):
@@ -305,7 +305,7 @@ def test_recording_a_callable_and_training_on_it(tmp_path, monkeypatch, capsys):
     words = ["data", "record", "a.npz", "--env", "Room-v0", "--policy", "operator_of_mine:act", "--episodes", "3"]
     assert main(words) == 0
     assert "a.npz: 45 steps" in capsys.readouterr().out
-    data = read(formats.open_log("a.npz"))
+    data = read_dataset(formats.open_log("a.npz"))
     np.testing.assert_allclose(data.action[:, 0], 40.0)
     np.testing.assert_allclose(data.action[:, 1], 10 * data.obs[:, 2] % 100, rtol=1e-5)
     assert (data.not_done == 1).all()
@@ -376,7 +376,7 @@ def test_actions_outside_of_the_range_are_noted_once():
 
 
 def test_recording_is_the_same_for_the_same_seed():
-    first, second, other = (read(edp.record("Room-v0", episodes=2, seed=seed)) for seed in (0, 0, 1))
+    first, second, other = (read_dataset(edp.record("Room-v0", episodes=2, seed=seed)) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.action, second.action)
     np.testing.assert_array_equal(first.obs, second.obs)
     assert (first.action != other.action).any()
@@ -391,7 +391,7 @@ def test_the_recorder_keeps_what_others_do():
         recorder.step(np.float32([30.0, 50.0]))
     recorder.reset(seed=1)  # an episode that is left is cut off
     recorder.step(np.float32([30.0, 50.0]))
-    data = read(recorder.log())
+    data = read_dataset(recorder.log())
     np.testing.assert_array_equal(data.episode, [0, 0, 0, 0, 1])
     np.testing.assert_array_equal(data.next_obs[0], data.obs[1])
 
@@ -530,14 +530,14 @@ def test_either_flag_of_an_episode_tells_how_it_ended(flags, ended):
 
 def test_episodes_may_have_the_states_after_their_steps(rng):
     after = rng.normal(size=(5, 2))
-    data = read(edp.from_episodes([an_episode(next_observations=after, terminated=False)]))
+    data = read_dataset(edp.from_episodes([an_episode(next_observations=after, terminated=False)]))
     np.testing.assert_array_equal(data.next_obs, after.astype(np.float32))
 
 
 def test_lists_are_as_good_as_tuples(tmp_path):
     file = write_csv(tmp_path / "a.csv")
     lists = {name: list(value) if isinstance(value, tuple) else value for name, value in COLUMNS.items()}
-    np.testing.assert_array_equal(read(edp.open_log(file, lists)).obs, read(edp.open_log(file, COLUMNS)).obs)
+    np.testing.assert_array_equal(read_dataset(edp.open_log(file, lists)).obs, read_dataset(edp.open_log(file, COLUMNS)).obs)
     policy = edp.fit(file, tmp_path / "run", columns=lists, **OPTIONS | {"hidden": [16, 16], "critic_hidden": [16, 16]})
     assert policy.spec.policy.hidden == (16, 16)
     assert edp.load_policy(tmp_path / "run").act(np.zeros(2)).shape == (2,)

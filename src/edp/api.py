@@ -6,21 +6,21 @@ from typing import Any
 
 from edp.acting.policy import LoadedPolicy, load_policy
 from edp.config.choice import build, choose
-from edp.data import formats, tasks
+from edp.data import formats, locate, tasks
+from edp.data.dataset import fingerprint
 from edp.data.log import Log
 from edp.runs.directory import Run
-from edp.runs.load import fingerprint
 from edp.training.loop import Experiment
 
 
 def open_log(data: str | Path, columns: Mapping[str, Any] | None = None) -> Log:
-    """A file, a folder of tables or ``minari:NAME``. ``columns`` says what those of a table mean (see columns.py)."""
+    """A file, a folder of tables or ``minari:NAME``. ``columns`` says what those of a table mean (see ``Columns``)."""
     return formats.open_log(str(data), columns or {})
 
 
 def write(log: Log, to: str | Path) -> str:
-    """Write a log in the format that the name says: .hdf5, .npz, .csv, .parquet, or ``minari:NAME``."""
-    return formats.write(str(to), log)
+    """Write a log in the format that the name says (``.hdf5``, ``.npz``, ``.csv``, ``.parquet`` or ``minari:NAME``)."""
+    return formats.write_log(str(to), log)
 
 
 def fit(
@@ -43,12 +43,12 @@ def fit(
     Run.check_free(Path(out))
     if isinstance(data, str | Path) and str(data) in tasks.TASKS:
         task = tasks.get(str(data))
-        place = str(tasks.find(task))
+        place = str(locate.find_task_file(task))
         log = formats.open_log(place, episode_limit=task.episode_limit)
     else:
         log = data if isinstance(data, Log) else open_log(data, meaning)
         place = "" if isinstance(data, Log) else str(data)
-        task = tasks.own(place or log.name, log, env)
+        task = tasks.own_task(place or log.name, log, env)
     built = build(choice, task, log)
     experiment = Experiment(built.spec, built.dataset)
     about = {

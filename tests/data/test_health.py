@@ -8,7 +8,7 @@ import pytest
 from edp.cli import main
 from edp.data import health
 from edp.data.formats.npz import from_arrays
-from edp.data.log import read
+from edp.data.dataset import read_dataset
 from edp.errors import UserError
 
 
@@ -277,6 +277,6 @@ def test_columns_that_float32_cannot_tell_apart(column, level, tmp_path, monkeyp
     assert [finding.level for finding in coarse] == ([level] if level else [])
     if level == "error":
         with pytest.raises(UserError, match=r"data: observation 0 spans .* subtract a constant"):
-            read(from_arrays(**content, name="data"))
+            read_dataset(from_arrays(**content, name="data"))
     else:
-        read(from_arrays(**content))
+        read_dataset(from_arrays(**content))

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 from edp.acting.rollout import Way, select_by_energy
 from edp.algorithms.base import Learner, adam, descend, for_each_member, learner
 from edp.data import episodes
-from edp.data.log import Dataset
+from edp.data.dataset import Dataset
 from edp.networks import Critic
 from edp.options import option
 

@@ -15,7 +15,7 @@ from edp.acting import rollout
 from edp.acting.evaluator import actors
 from edp.acting.validation import Validator
 from edp.config.spec import Spec, check_acting
-from edp.data.log import Dataset
+from edp.data.dataset import Dataset
 from edp.envs.antmaze import CELL, AntMaze, cells, centre
 from edp.errors import UserError, first_line
 from edp.files import write_errors, write_json

@@ -14,7 +14,7 @@ import numpy as np
 from edp.acting import rollout
 from edp.acting.evaluator import actors, without_nan
 from edp.config.spec import Spec, check_acting
-from edp.data.log import Dataset
+from edp.data.dataset import Dataset
 from edp.runs.directory import Run
 from edp.runs.load import learnable
 from edp.training import epoch, processes

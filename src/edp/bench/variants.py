@@ -19,7 +19,7 @@ from edp.acting.rollout import Pool, evaluate
 from edp.algorithms import ALGORITHMS
 from edp.bench.flops import gemm, matmul_flops, seconds
 from edp.config import defaults
-from edp.data.log import Dataset
+from edp.data.dataset import Dataset
 from edp.envs.make import make_env
 from edp.policies import POLICIES
 from edp.runs.directory import about_here

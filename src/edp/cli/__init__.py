@@ -3,6 +3,7 @@
 import gc
 import io
 import os
+import re
 import sys
 
 from edp.errors import UserError, unknown
@@ -25,7 +26,7 @@ commands:
   data get TASK     download D4RL's file for a task
   data make TASK    make a built-in set, a look-alike, or a new one
   data check DATA   look at data of your own: what is in it, and what looks wrong
-  data convert A B  the same data in another format: .hdf5, .npz, .csv, .parquet, minari:NAME
+  data convert A B  the same data in another format
   data record FILE  record episodes of any policy in any environment
 
 options:
@@ -49,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return dispatch(argv)
     except UserError as error:
-        print(f"edp: {error}", file=sys.stderr)
+        print(f"edp: {as_flags(str(error))}", file=sys.stderr)
         return EXIT_USER_ERROR
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -61,6 +62,16 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("edp: interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
+
+
+def as_flags(text: str) -> str:
+    """Write the parameters that a message of the library names in backticks as options of the command line."""
+
+    def option(match: re.Match[str]) -> str:
+        value = f" {match[2]}" if match[2] is not None else ""
+        return "--" + match[1].replace("_", "-") + value
+
+    return re.sub(r"`([a-z][a-z_]*)(?:=([^`]*))?`", option, text)
 
 
 def dispatch(argv: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""edp data: the tasks and their files; logs of one's own are in logs.py"""
+"""edp data: tasks and their files. The commands for the user's own data are in logs.py."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -78,30 +78,32 @@ def make(argv: list[str]) -> int:
 
 def make_built_in(task, values) -> Path:
     from edp.cli.locate import counting
-    from edp.data import tasks
+    from edp.data import locate
 
     refuse_given(values, f"{task.name} is made in one way only", keep=())
     path = cache_folder() / task.file
     with counting(f"making {task.name}", task.transitions) as advance:
-        tasks.make_local(task, path, advance)
+        locate.make_built_in(task, path, advance)
     return path
 
 
 def make_look_alike(task, values) -> Path:
     from edp.cli.locate import counting
-    from edp.data import tasks
+    from edp.data import locate
     from edp.data.synthesis import lookalikes
 
-    refuse_given(values, f"{task.name} has an environment of its own", keep=MAKE_OPTIONS - {"env"})
+    refuse_given(values, f"{task.name} has a fixed environment", keep=MAKE_OPTIONS - {"env"})
     policies = [split_share(text) for text in values.policy]
-    lookalikes.check(task, policies, values.logs)
+    if not task.made_from:
+        raise UserError(f"{task.name} was demonstrated by people, and cannot be made: edp data get {task.name}")
+    lookalikes.check_sources(task, policies, values.logs)
     if values.logs is not None:
         refuse_given(values, "demonstrations are played as they are", keep=MAKE_OPTIONS - {"transitions", "noise"})
-    transitions = lookalikes.rows(task, values.logs, values.transitions or task.transitions)
+    transitions = lookalikes.count_rows(task, values.logs, values.transitions or task.transitions)
     noise = lookalikes.default_noise(task) if values.noise is None else values.noise
-    path = values.out or tasks.look_alike_path(task)
+    path = values.out or locate.look_alike_path(task)
     with counting(f"making a look-alike of {task.name}", transitions) as advance:
-        lookalikes.look_alike(
+        lookalikes.make_look_alike(
             task, path, policies, values.logs, transitions, noise, values.seed, values.processes, advance
         )
     return path
@@ -110,19 +112,18 @@ def make_look_alike(task, values) -> Path:
 def make_new(path: Path, values) -> Path:
     from edp.cli.locate import counting
     from edp.data.synthesis import behaviours
-    from edp.data.synthesis.make import Behaviour
-    from edp.data.synthesis.make import make as make_file
+    from edp.data.synthesis.make import Behaviour, make_dataset
 
     refuse_given(values, "a new file is rolled out from policies", keep=MAKE_OPTIONS - {"out", "logs"})
     if not values.env or not values.policy:
         raise UserError("a new data set needs --env ID and at least one --policy FILE (see edp data make --help)")
     actors = [
-        Behaviour(file.stem, behaviours.load(file), share, values.noise or 0.0)
+        Behaviour(file.stem, behaviours.load_actor(file), share, values.noise or 0.0)
         for file, share in map(split_share, values.policy)
     ]
     transitions = values.transitions or 100_000
     with counting(f"making {path}", transitions) as advance:
-        make_file(path, values.env, actors, transitions, values.seed, advance, processes=values.processes)
+        make_dataset(path, values.env, actors, transitions, values.seed, advance, processes=values.processes)
     return path
 
 
@@ -130,14 +131,14 @@ MAKE_OPTIONS = {"env", "out", "policy", "logs", "transitions", "noise"}
 
 
 def refuse_given(values, why: str, keep: Collection[str]) -> None:
-    """Options that would be passed over."""
+    """Refuse options that would have no effect."""
     for name in sorted(MAKE_OPTIONS - set(keep)):
         if getattr(values, name) not in (None, []):
             raise UserError(f"{why}: --{name} does not go with it")
 
 
 def split_share(text: str) -> tuple[Path, float]:
-    """``FILE`` or ``FILE:SHARE``."""
+    """Split ``FILE:SHARE``; the share is 1 if it is not given."""
     file, colon, share = text.rpartition(":")
     if not colon:
         return Path(text), 1.0
@@ -171,15 +172,13 @@ def get(argv: list[str]) -> int:
     values = parser.parse(argv)
 
     from edp.cli.locate import download
-    from edp.data import formats, tasks
+    from edp.data import formats, locate, tasks
 
-    if values.task.startswith(formats.MINARI):
-        from edp.data.formats.minari import download as from_minari
-
-        print(from_minari(values.task.removeprefix(formats.MINARI)))
+    if formats.prefix_of(values.task):
+        print(formats.download(values.task))
         return 0
     task = tasks.get(values.task)
     if task.local:
         raise UserError(f"{task.name} is made on this machine: edp data make {task.name}")
-    print(tasks.on_disk(task) or download(task))
+    print(locate.file_on_disk(task) or download(task))
     return 0

@@ -21,7 +21,7 @@ from edp.acting.evaluator import Evaluation
 from edp.acting.validation import Validation
 from edp.cli.tables import score_text, trouble_lines
 from edp.config.spec import Spec
-from edp.data.log import Dataset
+from edp.data.dataset import Dataset
 from edp.runs import scores as metrics
 from edp.training.loop import Compiled, Epoch, SeedFailed
 

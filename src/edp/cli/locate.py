@@ -18,7 +18,8 @@ from rich.progress import (
 from rich.prompt import Confirm
 
 from edp.config.spec import Spec
-from edp.data import formats, tasks
+from edp.data import formats, locate
+from edp.data.tasks import Task
 from edp.errors import UserError
 from edp.files import cache_folder
 from edp.runs.checkpoints import Checkpoint
@@ -49,31 +50,35 @@ def counting(title: str, total: int) -> Iterator[Callable[[int], None]]:
     yield line
 
 
-def download(task: tasks.Task) -> Path:
+def download(task: Task) -> Path:
     """Fetch the task's file, with a bar of the bytes."""
     console = Console(stderr=True)
     columns = TextColumn(task.file), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         shown = bar.add_task(task.file, total=None)
-        return tasks.download(task, lambda done, total: bar.update(shown, completed=done, total=total or None))
+        return locate.download_task(task, lambda done, total: bar.update(shown, completed=done, total=total or None))
 
 
-def find_data(task: tasks.Task, quiet: bool) -> Path:
+def find_data(task: Task, quiet: bool) -> Path:
     """The task's file; where it is missing and somebody is there to ask, a download is offered."""
-    missing = not task.local and tasks.on_disk(task) is None
-    question = f"{task.name} is not here. Download {task.file} to {tasks.download_path(task).parent}?"
+    missing = not task.local and locate.file_on_disk(task) is None
+    question = f"{task.name} is not here. Download {task.file} to {locate.download_path(task).parent}?"
     if missing and sys.stdin.isatty() and not quiet and Confirm.ask(question):
         return download(task)
-    if not task.local or quiet or tasks.is_made(task, cache_folder() / task.file):
-        return tasks.find(task)
+    if not task.local or quiet or locate.is_made(task, cache_folder() / task.file):
+        try:
+            return locate.find_task_file(task)
+        except locate.MissingDataError as error:
+            advice = f"edp data get {task.name} downloads it, edp data make {task.name} makes a look-alike"
+            raise UserError(f"{error}: {advice}, or give --data FILE") from None
     with counting(f"making {task.name}", task.transitions) as advance:
-        return tasks.find(task, advance)
+        return locate.find_task_file(task, advance)
 
 
 def find_data_of(folder: Run, spec: Spec, quiet: bool = False, advice: str = ": say with --data where it is") -> str:
     """The data that a run was trained on: where it was, or where the task's file is here."""
     recorded = str(folder.config.get("file") or "")
-    if recorded.startswith(formats.MINARI) or (recorded and Path(recorded).exists()):
+    if formats.prefix_of(recorded) or (recorded and Path(recorded).exists()):
         return recorded
     if spec.task.own:
         where = f"is no longer at {recorded}" if recorded else "was never in a file"

@@ -9,11 +9,12 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from edp.acting.evaluator import Evaluation
+from edp.cli import as_flags
 from edp.config import defaults
 from edp.config.defaults import Settings
 from edp.config.spec import EvalOptions, Spec
-from edp.data import tasks
-from edp.data.log import Dataset
+from edp.data import locate, tasks
+from edp.data.dataset import Dataset
 from edp.data.synthesis import lookalikes
 from edp.envs.make import MOST_STEPS
 from edp.options import flag
@@ -31,27 +32,27 @@ def task_table() -> None:
         table.add_row(task.name, task.env, state(task))
     console = Console()
     console.print(table)
-    places = ", ".join(str(folder) for folder in tasks.data_folders())
+    places = ", ".join(str(folder) for folder in locate.data_folders())
     console.print(f"D4RL's files are looked for in {places}", soft_wrap=True, highlight=False)
     console.print("edp data get TASK downloads one; edp data list TASK tells more about it", highlight=False)
 
 
 def state(task: tasks.Task) -> str:
     """Which of a task's files is here."""
-    if tasks.on_disk(task):
+    if locate.file_on_disk(task):
         return "here"
-    return "look-alike" if tasks.regenerated(task) else "when first used" if task.local else "-"
+    return "look-alike" if locate.look_alike_on_disk(task) else "when first used" if task.local else "-"
 
 
 def about_task(task: tasks.Task) -> None:
     """Everything that the registry knows of a task."""
-    path = tasks.on_disk(task) or tasks.regenerated(task)
+    path = locate.file_on_disk(task) or locate.look_alike_on_disk(task)
     rows = {
-        "data": f"{path or 'not here'}{' (regenerated)' if path and path == tasks.regenerated(task) else ''}",
+        "data": f"{path or 'not here'}{' (regenerated)' if path and path == locate.look_alike_on_disk(task) else ''}",
         "published as": tasks.SERVER + task.url if task.url else "",
         "sha256": task.sha256 or "",
         "transitions": f"about {task.transitions:,}" if task.transitions else "",
-        "look-alikes": lookalikes.NEEDED.get(task.made_from, "").format(env=task.env),
+        "look-alikes": as_flags(lookalikes.NEEDED.get(task.made_from, "").format(env=task.env)),
         "environment": task.env,
         "score 0, 100": f"at returns of {task.min_return:g}, {task.max_return:g}",
         "episodes": f"at most {task.episode_limit} steps",

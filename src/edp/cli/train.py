@@ -35,6 +35,7 @@ def lead(argv: list[str]) -> int:
     from edp.algorithms import ALGORITHMS
     from edp.config import choice as build
     from edp.config import defaults
+    from edp.data.formats import describe_formats
     from edp.policies import POLICIES
 
     # Which options there are depends on the algorithm and the policy, so those two are looked at first.
@@ -48,8 +49,7 @@ def lead(argv: list[str]) -> int:
     parser.add_argument(
         "task",
         metavar="TASK | DATA",
-        help="a task's name (edp data list), or data of your own: a .hdf5, .npz, .csv or .parquet file, a folder of "
-        "tables, or minari:NAME",
+        help=f"a task's name (edp data list), or your own data: {describe_formats()}",
     )
     for name, choices in (("--algo", ALGORITHMS), ("--policy", POLICIES), ("--preset", defaults.PRESETS)):
         parser.add_argument(name, metavar="…", help=", ".join(choices))
@@ -100,10 +100,10 @@ def train(argv: list[str], values, choice, meaning: dict) -> int:
     from edp.cli.tables import print_config
     from edp.config import choice as build
     from edp.data import formats, tasks
+    from edp.data.dataset import fingerprint
     from edp.envs.make import import_env
     from edp.runs import loggers
     from edp.runs.directory import Run
-    from edp.runs.load import fingerprint
 
     own = values.task not in tasks.TASKS and formats.is_source(values.task)
     if own and values.data:
@@ -112,7 +112,7 @@ def train(argv: list[str], values, choice, meaning: dict) -> int:
         raise UserError(f"--env is for data of your own, and {values.task} has an environment")
     import_env(values.env or "")
     opened = formats.open_log(values.task, meaning) if own else None
-    task = tasks.own(values.task, opened, values.env or "") if opened else tasks.get(values.task)
+    task = tasks.own_task(values.task, opened, values.env or "") if opened else tasks.get(values.task)
     spec = choice.spec(task)
     if values.print_config:
         print_config(choice.groups, choice.resolve(task))
@@ -158,9 +158,10 @@ def resume(argv: list[str]) -> int:
     from edp.cli.locate import find_data_of, note
     from edp.config.spec import Spec
     from edp.data import formats
+    from edp.data.dataset import fingerprint
     from edp.runs import loggers
     from edp.runs.directory import Run, about_here
-    from edp.runs.load import fingerprint, read_data
+    from edp.runs.load import read_data
 
     parser = Parser("edp train", RESUME, "--resume RUN")
     parser.add_argument("--resume", type=Path, required=True, metavar="RUN", help="a run directory")

@@ -8,7 +8,8 @@ from edp.algorithms import ALGORITHMS
 from edp.config import defaults
 from edp.config.spec import DataOptions, EvalOptions, Spec, TrainOptions
 from edp.data import tasks, units
-from edp.data.log import Dataset, Log, read
+from edp.data.dataset import Dataset, read_dataset
+from edp.data.log import Log
 from edp.envs.make import action_range
 from edp.errors import unknown
 from edp.policies import POLICIES
@@ -59,13 +60,13 @@ class Built(NamedTuple):
 def build(choice: Choice, task: tasks.Task, log: Log) -> Built:
     spec = choice.spec(task)  # before the data is read, which may take its time
     log = replace(log, limit=spec.data.episode_limit)
-    dataset = read(log, task.episode_return, on_disk=spec.data.block > 0)
+    dataset = read_dataset(log, task.episode_return, on_disk=spec.data.block > 0)
     if task.own:
         task = replace(task, returns=extremes(dataset.returns))
         spec = choice.spec(task)
     low, high = spec.data.action_low, spec.data.action_high
     usual_low, usual_high = usual_range(task, log)
-    found = units.of(dataset, spec.data.normalise, low or usual_low, high or usual_high, log.name)
+    found = units.fit_units(dataset, spec.data.normalise, low or usual_low, high or usual_high, log.name)
     origins = {name: setting.origin for name, setting in choice.resolve(task).origins.items()}
     return Built(replace(spec, units=found), found.apply(dataset, log), origins)
 

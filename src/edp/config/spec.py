@@ -10,7 +10,7 @@ import jax
 from edp.acting.rollout import Way
 from edp.algorithms import ALGORITHMS, Algorithm
 from edp.data import episodes, tasks
-from edp.data.units import NORMALISATIONS, Units, plain
+from edp.data.units import NORMALISATIONS, Units, identity_units
 from edp.diffusion import Sampler
 from edp.errors import UserError, unknown
 from edp.options import check, option
@@ -89,7 +89,7 @@ class Spec:
 
     @property
     def scale(self) -> Units:
-        return self.units or plain(*dims_of(self.task))
+        return self.units or identity_units(*dims_of(self.task))
 
     def check(self) -> "Spec":
         """Refuse parts that do not go together; gives the spec back."""
@@ -122,7 +122,7 @@ class Spec:
     def from_json(cls, config: dict[str, Any], where: Path) -> "Spec":
         try:
             return cls(
-                tasks.own_from_json(config["own_task"]) if config.get("own_task") else tasks.get(config["task"]),
+                tasks.own_task_from_json(config["own_task"]) if config.get("own_task") else tasks.get(config["task"]),
                 from_named(ALGORITHMS, "algorithm", config["algorithm"]),
                 from_named(POLICIES, "policy", config["policy"]),
                 check(DataOptions(**tuples(config["data"]))),

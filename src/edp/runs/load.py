@@ -1,6 +1,5 @@
 """What a run was trained on, and what became of it: its data and its checkpoints, found again."""
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +12,8 @@ from edp.algorithms import Algorithm
 from edp.algorithms.actor_critic import ActorCritic
 from edp.runs.checkpoints import Checkpoint, Checkpoints, restore_alone
 from edp.data import episodes, formats, stream
-from edp.data.log import Dataset, Log, read
+from edp.data.dataset import Dataset, fingerprint, read_dataset
+from edp.data.log import Log
 from edp.errors import UserError
 from edp.policies import PolicyConfig, TransformerConfig
 from edp.runs.directory import Run
@@ -50,14 +50,6 @@ def learnable(
     return stream.pack(episodes.transitions(dataset, tails), on_disk)
 
 
-def fingerprint(dataset: Dataset) -> str:
-    """Tells whether the data is still what it was."""
-    found = hashlib.sha256()
-    for column in (dataset.obs, dataset.action, dataset.reward, dataset.next_obs, dataset.not_done, dataset.episode):
-        found.update(np.ascontiguousarray(column).data)
-    return found.hexdigest()
-
-
 def latest(folder: Run, checkpoints: Checkpoints, like: Any, *, remove_damaged: bool = False) -> Checkpoint | None:
     """A run's last good checkpoint."""
     if folder.old_checkpoint.is_dir() and not checkpoints.steps():
@@ -92,7 +84,7 @@ def read_data(folder: Run, spec: Spec, place: str) -> Dataset:
     """The data that a run was trained on, in its units; anything else is refused."""
     columns = folder.config.get("columns")
     log = open_data(place, tuples(columns) if isinstance(columns, dict) else {}, spec)
-    dataset = read(log, spec.task.episode_return, on_disk=spec.data.block > 0)
+    dataset = read_dataset(log, spec.task.episode_return, on_disk=spec.data.block > 0)
     if dataset.obs.shape[1:] + dataset.action.shape[1:] != spec.scale.dims:
         raise UserError(f"{place}: not the data that {folder.folder} was trained on")
     dataset = spec.scale.apply(dataset, log)

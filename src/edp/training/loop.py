@@ -14,7 +14,7 @@ from edp.acting.validation import Validation, Validator
 from edp.batches import Packed
 from edp.config.spec import Spec
 from edp.data import episodes, stream
-from edp.data.log import Dataset
+from edp.data.dataset import Dataset
 from edp.errors import UserError, first_line
 from edp.runs.checkpoints import Checkpoints
 from edp.runs.directory import Run
@@ -52,7 +52,7 @@ class Experiment:
         self.evaluator = Evaluator(spec) if spec.task.env else None
         self.dims = dataset.obs.shape[1], dataset.action.shape[1]
         self.keys = epoch.seed_keys(range(options.seed, options.seed + options.seeds))
-        parts = episodes.prepare(dataset, spec.data.rewards, spec.data.best, spec.data.validation)
+        parts = episodes.prepare_episodes(dataset, spec.data.rewards, spec.data.best, spec.data.validation)
         self.data = self.place(parts.learned)
         self.validator = Validator(spec, parts.held) if parts.held else None
         self.states = epoch.init_states(Init(spec.algorithm, spec.policy, *self.dims), epoch.initial_keys(self.keys))
