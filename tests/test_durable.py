@@ -19,7 +19,7 @@ import pytest
 import edp
 from edp.cli import main
 from edp.runs import load
-from edp.runs.checkpoints import Checkpoints, by_name, digest
+from edp.runs.checkpoints import Checkpoints, arrays_digest, leaves_by_name
 from edp.runs.directory import SCHEMA, Run
 
 DAMAGES = int(os.environ.get("EDP_DAMAGES", "3"))
@@ -56,11 +56,11 @@ def copy(whole, tmp_path):
 
 def arrays(folder, step=None):
     _, found = load.load(Run.open(folder), step)
-    return {name: np.asarray(leaf) for name, leaf in by_name(found.tree).items()}
+    return {name: np.asarray(leaf) for name, leaf in leaves_by_name(found.tree).items()}
 
 
 def assert_same(folder, whole):
-    assert digest(arrays(folder)) == digest(arrays(whole))
+    assert arrays_digest(arrays(folder)) == arrays_digest(arrays(whole))
     for name in LOGS:
         assert (folder / name).read_bytes() == (whole / name).read_bytes(), name
     assert Run.open(folder).status["state"] == "finished"
@@ -123,7 +123,7 @@ def test_signals_stop_with_a_checkpoint_and_resume_goes_on(number, hopper_file, 
     assert steps == [run.status["step"]]
     assert 0 < steps[0] < STEPS
     assert subprocess.run(command("train", "--resume", out, "--quiet")).returncode == 0
-    assert digest(arrays(out)) == digest(arrays(whole))
+    assert arrays_digest(arrays(out)) == arrays_digest(arrays(whole))
     assert (out / "metrics.jsonl").read_bytes() == (whole / "metrics.jsonl").read_bytes()
 
 
@@ -160,11 +160,14 @@ class TestDamage:
     @pytest.mark.parametrize("seed", range(DAMAGES))
     @pytest.mark.parametrize("how", ["truncated", "missing", "flipped", "folder"])
     def test_the_checkpoint_before_is_used(self, how, seed, whole, copy):
-        good = {step: digest(arrays(whole, step)) for step in (STEPS - EPOCH, STEPS)}
+        good = {step: arrays_digest(arrays(whole, step)) for step in (STEPS - EPOCH, STEPS)}
         self.damage(copy, how, random.Random(seed))
         _, found = load.load(Run.open(copy))
         # What is damaged may not matter (an index that is there twice), but it is never used if it does.
-        assert digest({name: np.asarray(leaf) for name, leaf in by_name(found.tree).items()}) == good[found.step]
+        assert (
+            arrays_digest({name: np.asarray(leaf) for name, leaf in leaves_by_name(found.tree).items()})
+            == good[found.step]
+        )
         if how in ("folder",):
             assert found.step == STEPS - EPOCH
 
@@ -392,7 +395,7 @@ class TestFullDisk:
         assert "cannot write" in done.stderr.splitlines()[-1]
         assert "Traceback" not in done.stderr
         assert Run.open(out).status["state"] in ("failed", "killed")
-        assert digest(arrays(out)) == digest(arrays(out, 100))
+        assert arrays_digest(arrays(out)) == arrays_digest(arrays(out, 100))
         subprocess.run(command("train", "--resume", out), check=True, capture_output=True)
         assert_same(out, whole)
 
@@ -432,7 +435,7 @@ class TestOldRuns:
         with ocp.StandardCheckpointer() as checkpointer:
             checkpointer.save(copy / "checkpoint", arrays(whole))
         shutil.rmtree(copy / "checkpoints")
-        assert digest(arrays(copy)) == digest(arrays(whole))
+        assert arrays_digest(arrays(copy)) == arrays_digest(arrays(whole))
         assert main(["eval", str(copy)]) == 0
         assert main(["train", "--resume", str(copy), "--steps", str(STEPS + EPOCH), "--quiet"]) == 0
         assert json.loads((copy / "config.json").read_text())["schema"] == SCHEMA
@@ -447,7 +450,7 @@ class TestOldRuns:
         shutil.rmtree(copy / "checkpoints" / str(STEPS))
         Run(copy).set_status("stopped", STEPS - EPOCH)
         assert main(["train", "--resume", str(copy), "--quiet"]) == 0
-        assert digest(arrays(copy)) == digest(arrays(whole))
+        assert arrays_digest(arrays(copy)) == arrays_digest(arrays(whole))
         assert (copy / "metrics.jsonl").read_bytes() == (whole / "metrics.jsonl").read_bytes()
 
 

@@ -12,8 +12,8 @@ from gymnasium.utils.env_checker import check_env
 import edp
 from edp.cli import main
 from edp.cli.parser import Parser, add_columns, columns_of
-from edp.data.formats import open_log
 from edp.data.dataset import read_dataset
+from edp.data.formats import open_log
 
 FOLDER = Path(__file__).parents[1] / "examples" / "heating"
 sys.path.insert(0, str(FOLDER))

@@ -62,6 +62,11 @@ def prefix_of(name: str) -> str:
     return next((prefix for prefix in PREFIXES if name.startswith(prefix)), "")
 
 
+def exists(name: str) -> bool:
+    """Return whether a path exists. Names with a prefix are not looked up."""
+    return bool(prefix_of(name)) or path_is(name, Path.exists)
+
+
 def absolute(name: str) -> str:
     return name if prefix_of(name) else str(Path(name).absolute())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from edp.errors import UserError, first_line, unknown
-from edp.options import check, option
+from edp.options import check_options, option
 
 RANGES = ("action_low", "action_high")  # may also be given in a TOML file
 
@@ -135,4 +135,4 @@ def columns_from(given: Mapping[str, Any]) -> Columns:
     for name in given:
         if name not in DEFAULTS:
             raise unknown("meaning of columns", str(name), DEFAULTS)
-    return check(Columns(**given))
+    return check_options(Columns(**given))
