@@ -2,7 +2,9 @@ import h5py
 import numpy as np
 import pytest
 
-from edp.data.formats import hdf5
+from edp.data.formats.hdf5 import write_hdf5
+from edp.data.log import find_timeouts
+from support.logs import read_hdf5
 from edp.errors import UserError
 
 
@@ -32,7 +34,7 @@ def flags(n, *at):
 
 
 def test_terminals_stop_the_bootstrap_and_timeouts_do_not(tmp_path):
-    data = hdf5.read(write(tmp_path / "a.hdf5", arrays(terminals=flags(10, 3), timeouts=flags(10, 6))))
+    data = read_hdf5(write(tmp_path / "a.hdf5", arrays(terminals=flags(10, 3), timeouts=flags(10, 6))))
     # Rows 6 (timeout) and 9 (end of file) have no known next state.
     np.testing.assert_array_equal(data.reward, [0, 1, 2, 3, 4, 5, 7, 8])
     np.testing.assert_array_equal(data.not_done, [1, 1, 1, 0, 1, 1, 1, 1])
@@ -43,26 +45,26 @@ def test_terminals_stop_the_bootstrap_and_timeouts_do_not(tmp_path):
 def test_with_next_observations_nothing_is_dropped(tmp_path):
     content = arrays(terminals=flags(10, 3), timeouts=flags(10, 6))
     content["next_observations"] = content["observations"] + 100
-    data = hdf5.read(write(tmp_path / "a.hdf5", content))
+    data = read_hdf5(write(tmp_path / "a.hdf5", content))
     assert len(data.obs) == 10
     np.testing.assert_array_equal(data.next_obs, content["observations"] + 100)
     assert data.not_done.sum() == 9
 
 
 def test_a_terminal_in_the_last_row_is_kept(tmp_path):
-    data = hdf5.read(write(tmp_path / "a.hdf5", arrays(terminals=flags(10, 9))))
+    data = read_hdf5(write(tmp_path / "a.hdf5", arrays(terminals=flags(10, 9))))
     assert len(data.obs) == 10
     assert data.not_done[-1] == 0
 
 
 def test_without_timeouts_the_episode_limit_tells(tmp_path):
     path = write(tmp_path / "a.hdf5", arrays(timeouts=None, terminals=flags(10, 1)))
-    np.testing.assert_array_equal(hdf5.read(path, episode_limit=3).reward, [0, 1, 2, 3, 5, 6, 8])
-    np.testing.assert_array_equal(hdf5.find_timeouts(flags(10, 1), 3), flags(10, 4, 7))
+    np.testing.assert_array_equal(read_hdf5(path, episode_limit=3).reward, [0, 1, 2, 3, 5, 6, 8])
+    np.testing.assert_array_equal(find_timeouts(flags(10, 1), 3), flags(10, 4, 7))
 
 
 def test_a_genuine_file_reads(reference):
-    data = hdf5.read(reference("fixtures/hopper_medium-v2.hdf5"))
+    data = read_hdf5(reference("fixtures/hopper_medium-v2.hdf5"))
     assert data.obs.shape == (911, 11)
     assert data.not_done.sum() == 909
     assert data.returns == pytest.approx([1465.18, 1412.73], abs=0.01)
@@ -96,23 +98,23 @@ def nan_at(shape, *index):
 def test_bad_files_are_refused_with_one_line(tmp_path, content, message):
     path = write(tmp_path / "bad.hdf5", content)
     with pytest.raises(UserError, match=message) as caught:
-        hdf5.read(path)
+        read_hdf5(path)
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
 
 
 def test_missing_foreign_and_truncated_files(tmp_path):
     with pytest.raises(UserError, match="no such file"):
-        hdf5.read(tmp_path / "none.hdf5")
+        read_hdf5(tmp_path / "none.hdf5")
     (tmp_path / "text.hdf5").write_text("hello")
     with pytest.raises(UserError, match="not an HDF5 file"):
-        hdf5.read(tmp_path / "text.hdf5")
+        read_hdf5(tmp_path / "text.hdf5")
     with pytest.raises(UserError, match="not an HDF5 file"):
-        hdf5.read(tmp_path)
+        read_hdf5(tmp_path)
     whole = write(tmp_path / "whole.hdf5", arrays(n=5000)).read_bytes()
     (tmp_path / "cut.hdf5").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(UserError, match="damaged HDF5 file"):
-        hdf5.read(tmp_path / "cut.hdf5")
+        read_hdf5(tmp_path / "cut.hdf5")
 
 
 def test_attributes_of_other_origin_are_ignored(tmp_path):
@@ -120,10 +122,10 @@ def test_attributes_of_other_origin_are_ignored(tmp_path):
         path = write(tmp_path / "a.hdf5", arrays())
         with h5py.File(path, "r+") as file:
             file.attrs["behaviours"] = content
-        assert hdf5.read(path).behaviours == []
+        assert read_hdf5(path).behaviours == []
 
 
 def test_a_failed_write_leaves_nothing(tmp_path):
     with pytest.raises(TypeError):
-        hdf5.write(tmp_path / "a.hdf5", {"x": np.array([object()])}, {})
+        write_hdf5(tmp_path / "a.hdf5", {"x": np.array([object()])}, {})
     assert list(tmp_path.iterdir()) == []

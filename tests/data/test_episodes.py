@@ -155,7 +155,7 @@ def test_files_stay_files(dataset, tmp_path, monkeypatch):
     """What is too large for the memory is not read into it on the way."""
     monkeypatch.setenv("EDP_CACHE", str(tmp_path))
     from edp.data.dataset import read_dataset
-    from edp.data.formats.npz import from_arrays
+    from edp.data.arrays import from_arrays
 
     ends = np.array([0, 1, 0, 0, 1, 1], bool)
     log = from_arrays(dataset.obs, dataset.action, dataset.reward, ends & False, ends, dataset.next_obs)

@@ -17,10 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from minari.data_collector.episode_buffer import EpisodeBuffer
 
-from edp.data import formats, health, log
-from edp.data.formats import hdf5, npz, table
+from edp.data import arrays, dataset, formats, health, log
+from edp.data.arrays import from_arrays, from_episodes, split_episodes
+from edp.data.dataset import read_dataset, read_steps, with_next_observations
+from edp.data.formats import csv_faults, hdf5, spaces as flat_spaces, table
 from edp.data.formats import minari as minari_sets
-from edp.data.log import Log, Steps
+from edp.data.log import Log, Steps, find_timeouts, join_steps
 from edp.errors import UserError
 
 FILES = (".hdf5", ".npz", ".csv", ".parquet")
@@ -79,7 +81,7 @@ def as_log(steps):
 def transitions(opened, **options):
     """What training sees, or None if no transition has a known next state."""
     try:
-        return log.read(opened, **options)
+        return read_dataset(opened, **options)
     except UserError as error:
         assert "known next state" in str(error)
         return None
@@ -121,7 +123,7 @@ def place(tmp_path, monkeypatch):
 
 
 def write(name, steps):
-    formats.write(name, as_log(steps))
+    formats.write_log(name, as_log(steps))
     return name
 
 
@@ -151,16 +153,16 @@ def test_nothing_changes_from_file_to_file(place, steps, forms):
         return
     opened = as_log(steps)
     for name in map(place, forms):
-        formats.write(name, opened)
+        formats.write_log(name, opened)
         opened = formats.open_log(name)
-    assert_same(wanted, log.read(opened), known)
+    assert_same(wanted, read_dataset(opened), known)
 
 
 @pytest.mark.parametrize("form", [".hdf5", ".npz", ".parquet"])
 @examples(60)
 @given(steps=logs())
 def test_files_of_numbers_keep_every_step_and_its_precision(form, place, steps):
-    read = log.whole(formats.open_log(write(place(form), steps)))
+    read = read_steps(formats.open_log(write(place(form), steps)))
     if form == ".parquet":  # tables end an episode with the file
         steps.timeouts[-1] |= not steps.terminals[-1]
     assert_same_steps(steps, read)
@@ -173,18 +175,18 @@ def test_pieces_are_read_as_the_whole_is(form, place, steps, size, on_disk):
     if transitions(as_log(steps)) is None:
         return
     name = write(place(form), steps)
-    wanted, raw = log.read(formats.open_log(name)), log.whole(formats.open_log(name))
+    wanted, raw = read_dataset(formats.open_log(name)), read_steps(formats.open_log(name))
     with pytest.MonkeyPatch.context() as patch:
-        for module in (log, hdf5, table, npz):
+        for module in (log, hdf5, table, arrays):
             patch.setattr(module, "PIECE", size)
         patch.setattr(minari_sets, "GATHER", size)
-        patch.setattr(table, "BLOCK", 400 + size)
+        patch.setattr(csv_faults, "BLOCK", 400 + size)
         opened = formats.open_log(name)
         count = len(list(opened.pieces()))
         assert count > 1 or form in (".csv", "minari:") or len(steps.rewards) <= size
         assert count > 1 or form != ".csv" or Path(name).stat().st_size < 1500
-        read = log.read(opened, on_disk=on_disk)
-        assert_same_steps(raw, log.whole(opened))
+        read = read_dataset(opened, on_disk=on_disk)
+        assert_same_steps(raw, read_steps(opened))
     assert_same(wanted, read)
     np.testing.assert_array_equal(wanted.episode, read.episode)
     np.testing.assert_array_equal(wanted.returns, read.returns)
@@ -194,11 +196,11 @@ def test_pieces_are_read_as_the_whole_is(form, place, steps, size, on_disk):
 @given(steps=logs())
 def test_episodes_and_arrays_are_the_same_log(steps):
     episodes = []
-    for part in npz.episodes_of(steps):
+    for part in split_episodes(steps):
         after = [] if part.next_observations is None else part.next_observations[-1:]
         content = {"observations": np.concatenate([part.observations, *([after] if len(after) else [])])}
         episodes.append(content | {"actions": part.actions, "rewards": part.rewards, "terminated": part.terminals[-1]})
-    a, b = transitions(npz.from_arrays(*steps)), transitions(npz.from_episodes(episodes))
+    a, b = transitions(from_arrays(*steps)), transitions(from_episodes(episodes))
     assert (a is None) == (b is None)
     if a is not None and b is not None:
         assert_same(a, b)
@@ -227,10 +229,10 @@ def slowly_followed(steps):
 def test_the_next_state_is_found_as_a_slow_loop_finds_it(steps, size):
     rows, following, episode = slowly_followed(steps)
     cut = [steps.rows(slice(at, at + size)) for at in range(0, len(steps.rewards), size)]
-    found = list(log.with_next(iter(cut)))
+    found = list(with_next_observations(iter(cut)))
     assert sum(len(part.rewards) for part, _ in found) == len(rows)
     if rows:
-        together = log.joined([part for part, _ in found])
+        together = join_steps([part for part, _ in found])
         assert_same_steps(
             together,
             steps._replace(next_observations=steps.observations)
@@ -251,7 +253,7 @@ def test_episodes_are_cut_off_as_a_slow_loop_cuts_them(steps, limit, size):
         if steps.ends[row]:
             count = 0
     cut = [steps.rows(slice(at, at + size)) for at in range(0, len(terminals), size)]
-    found = log.whole(Log("recorded", lambda: iter(cut), limit=limit))
+    found = read_steps(Log("recorded", lambda: iter(cut), limit=limit))
     assert_same_steps(found, steps._replace(terminals=terminals, timeouts=timeouts))
 
 
@@ -264,7 +266,7 @@ def test_timeouts_are_found_as_a_slow_loop_finds_them(terminals, limit):
         wanted.append(count == limit)
         if ended or count == limit:
             count = 0
-    np.testing.assert_array_equal(log.find_timeouts(np.array(terminals, bool), limit), np.array(wanted, bool))
+    np.testing.assert_array_equal(find_timeouts(np.array(terminals, bool), limit), np.array(wanted, bool))
 
 
 def labels_of(steps):
@@ -334,7 +336,7 @@ def test_a_folder_of_files_is_one_file_with_a_column_of_episodes(place, steps):
     folder, single = Path(place(".folder")), Path(place(".csv"))
     folder.mkdir()
     single.write_text(csv_text(steps, labels_of(steps)))
-    for number, part in enumerate(npz.episodes_of(steps)):
+    for number, part in enumerate(split_episodes(steps)):
         (folder / f"{number:03}.csv").write_text(csv_text(part))
     a, b = (transitions(formats.open_log(str(path))) for path in (folder, single))
     assert (a is None) == (b is None)
@@ -355,7 +357,7 @@ def test_every_dialect_of_csv_says_the_same(place, steps, separator, end, mark, 
     plain, other = Path(place(".csv")), Path(place(".csv"))
     plain.write_text(csv_text(steps))
     other.write_bytes((mark + csv_text(steps, None, separator, end, quoted)).encode())
-    a, b = (log.whole(formats.open_log(str(path))) for path in (plain, other))
+    a, b = (read_steps(formats.open_log(str(path))) for path in (plain, other))
     assert_same_steps(a, b)
 
 
@@ -363,7 +365,7 @@ def test_every_dialect_of_csv_says_the_same(place, steps, separator, end, mark, 
 def test_names_may_be_in_capitals(form, place):
     steps = Steps(np.ones((3, 2)), np.zeros((3, 1)), np.arange(3.0), np.array([False, False, True]), np.zeros(3, bool))
     name = write(place(form), steps)
-    assert_same(log.read(as_log(steps)), log.read(formats.open_log(name)))
+    assert_same(read_dataset(as_log(steps)), read_dataset(formats.open_log(name)))
     usual = Path(write(place(".hdf5" if form == ".h5" else form.lower()), steps))
     assert Path(name).read_bytes()[:4] == usual.read_bytes()[:4]
     assert {path.name for path in usual.parent.iterdir() if path.is_file()} == {Path(name).name, usual.name}
@@ -379,7 +381,7 @@ def test_numbers_of_any_kind_are_written(form, kind, place):
     states, actions = (rng.integers(0, 2, (7, width)).astype(kind) for width in (2, 3))
     ends = np.array([False] * 5 + [True])
     steps = Steps(states[:-1], actions[:-1], np.arange(6).astype(kind), ends, ~ends & False, states[1:])
-    assert_same(log.read(as_log(steps)), log.read(formats.open_log(write(place(form), steps))))
+    assert_same(read_dataset(as_log(steps)), read_dataset(formats.open_log(write(place(form), steps))))
 
 
 def leaves():
@@ -428,9 +430,9 @@ def sampled(space, count, seed):
 @given(space=nested(), count=st.integers(1, 4), seed=st.integers(0, 2**16))
 def test_spaces_are_flattened_as_gymnasium_does_it(space, count, seed):
     values = sampled(space, count, seed)
-    found = minari_sets.flatten(space, stacked(space, values), count)
+    found = flat_spaces.flatten_values(space, stacked(space, values), count)
     np.testing.assert_array_equal(found, [gymnasium.spaces.flatten(space, value) for value in values])
-    names = minari_sets.part_names(space)
+    names = flat_spaces.part_names(space)
     assert len(names) == len(set(names)) == found.shape[1]
 
 
@@ -462,7 +464,7 @@ def test_minaris_own_data_sets_are_read_in_all_their_formats(place, space, lengt
     minari.create_dataset_from_buffers(
         name.removeprefix("minari:"), buffers, observation_space=space, action_space=box, data_format=form
     )
-    read = log.read(formats.open_log(name))
+    read = read_dataset(formats.open_log(name))
     np.testing.assert_array_equal(read.obs, np.concatenate([part[:-1] for part in seen]).astype(np.float32))
     np.testing.assert_array_equal(read.next_obs, np.concatenate([part[1:] for part in seen]).astype(np.float32))
     np.testing.assert_array_equal(np.bincount(read.episode), lengths)
@@ -473,13 +475,13 @@ def test_tables_keep_the_names_of_their_columns(tmp_path):
     first, second, third = (str(tmp_path / name) for name in ("a.csv", "b.parquet", "c.csv"))
     Path(first).write_text("room,outside,valve,reward\n20,5,0.5,1\n21,6,0.25,2\n")
     original = formats.open_log(first, {"observation_columns": ("outside", "room"), "action_columns": ("valve",)})
-    formats.write(second, original)
-    formats.write(third, formats.open_log(second))
+    formats.write_log(second, original)
+    formats.write_log(third, formats.open_log(second))
     for name in (second, third):
         again = formats.open_log(name)
         assert again.observation_names == ("observation_outside", "observation_room")
         assert again.action_names == ("action_valve",)
-        np.testing.assert_array_equal(log.whole(again).observations, log.whole(original).observations)
+        np.testing.assert_array_equal(read_steps(again).observations, read_steps(original).observations)
 
 
 def test_names_on_two_lines_are_not_written_to_csv(tmp_path):
@@ -487,16 +489,16 @@ def test_names_on_two_lines_are_not_written_to_csv(tmp_path):
     pq.write_table(pa.table(rows), tmp_path / "a.parquet")
     opened = formats.open_log(str(tmp_path / "a.parquet"))
     with pytest.raises(UserError, match="a CSV file cannot have a column called"):
-        formats.write(str(tmp_path / "b.csv"), opened)
+        formats.write_log(str(tmp_path / "b.csv"), opened)
     assert not (tmp_path / "b.csv").exists()
-    copy = formats.open_log(formats.write(str(tmp_path / "b.parquet"), opened))
+    copy = formats.open_log(formats.write_log(str(tmp_path / "b.parquet"), opened))
     assert copy.observation_names == ("observation_a\nb",)
 
 
 def test_names_that_fall_together_are_numbered(tmp_path):
     (tmp_path / "a.csv").write_text("x,observation_x,action_0\n1,2,3\n4,5,6\n")
     original = formats.open_log(str(tmp_path / "a.csv"), {"observation_columns": ("x", "observation_x")})
-    formats.write(str(tmp_path / "b.csv"), original)
+    formats.write_log(str(tmp_path / "b.csv"), original)
     assert formats.open_log(str(tmp_path / "b.csv")).observation_names == ("observation_0", "observation_1")
 
 
@@ -516,7 +518,7 @@ def test_files_of_a_folder_have_the_same_columns(form, name, order, tmp_path):
 @pytest.mark.parametrize("size", [3, 65_536])
 def test_episodes_that_come_back_are_refused(form, size, tmp_path, monkeypatch):
     monkeypatch.setattr("edp.data.formats.table.PIECE", size)
-    monkeypatch.setattr("edp.data.formats.table.BLOCK", 30 * size)
+    monkeypatch.setattr("edp.data.formats.csv_faults.BLOCK", 30 * size)
 
     def write(name, labels, **more):
         rows = {key: np.arange(len(labels)) % 7 / 7 for key in ("observation_0", "action_0", "reward")}
@@ -529,13 +531,13 @@ def test_episodes_that_come_back_are_refused(form, size, tmp_path, monkeypatch):
     mixed = write("mixed", np.arange(40) % 8)
     message = f"{mixed}: episode 0 goes on in row 8 after others began: sort the rows by episode"
     with pytest.raises(UserError, match=re.escape(message)):
-        log.read(formats.open_log(str(mixed)))
-    found = health.examine(formats.open_log(str(mixed))).findings
+        read_dataset(formats.open_log(str(mixed)))
+    found = health.examine_log(formats.open_log(str(mixed))).findings
     assert [finding.level for finding in found if message in finding.what] == ["error"]
 
     turns = np.arange(40) // 5 % 2  # each of them marks its ends
     ended = write("ended", turns, terminal=np.arange(40) % 5 == 4)
-    assert len(log.read(formats.open_log(str(ended))).returns) == 8
+    assert len(read_dataset(formats.open_log(str(ended))).returns) == 8
     ended.rename(ended.with_name(f"b{form}"))
     write("ended", turns, terminal=np.arange(40) % 5 == 4)
-    assert len(log.read(formats.open_log(str(ended.parent))).returns) == 16  # labels are those of one file
+    assert len(read_dataset(formats.open_log(str(ended.parent))).returns) == 16  # labels are those of one file

@@ -29,8 +29,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from minari.data_collector.episode_buffer import EpisodeBuffer
 
-from edp.data import formats, health, log
-from edp.data.formats import columns, npz
+from edp.data import formats, health
+from edp.data.arrays import from_arrays
+from edp.data.dataset import read_dataset, read_steps
+from edp.data.formats import columns
+from edp.data.log import Log, Steps
 from edp.errors import UserError
 
 MORE = int(os.environ.get("EDP_TEST_EXAMPLES", "1"))  # times as many as usual, and other ones each time
@@ -77,12 +80,12 @@ def assert_one_line(error, name):
 def reads_or_refuses(name, meaning=None, limit=None):
     """The transitions, which are good, or None where they were refused in one line; so is the check of them."""
     try:
-        json.dumps(health.to_json(health.examine(formats.open_log(str(name), meaning or {}, limit))), allow_nan=False)
+        json.dumps(health.health_json(health.examine_log(formats.open_log(str(name), meaning or {}, limit))), allow_nan=False)
     except UserError as error:
         assert_one_line(error, str(name))
     try:
         opened = formats.open_log(str(name), meaning or {}, limit)
-        data = log.read(opened)
+        data = read_dataset(opened)
     except UserError as error:
         assert_one_line(error, str(name))
         return None
@@ -104,7 +107,7 @@ def reads_or_refuses(name, meaning=None, limit=None):
 
 def write_hdf5(path, arrays, **options):
     with h5py.File(path, "w") as file:
-        for key, array in npz.items():
+        for key, array in arrays.items():
             if array.dtype.kind in "OU":
                 file.create_dataset(key, data=array.astype(str).astype(object), dtype=h5py.string_dtype())
             elif array.dtype.kind in "mM":
@@ -114,7 +117,7 @@ def write_hdf5(path, arrays, **options):
 
 
 def write_npz(path, arrays, **options):
-    (np.savez_compressed if options else np.savez)(path, **npz)
+    (np.savez_compressed if options else np.savez)(path, **arrays)
 
 
 ARRAYS = {".hdf5": write_hdf5, ".npz": write_npz}
@@ -177,17 +180,17 @@ def test_wrong_arrays_are_refused_or_harmless(form, tmp_path, start, what, limit
 
 def write_csv(path, arrays, **options):
     wide = {
-        f"{name}_{i}": npz[f"{name}s"][:, i] for name in ("observation", "action") for i in range(2 - (name[0] == "a"))
+        f"{name}_{i}": arrays[f"{name}s"][:, i] for name in ("observation", "action") for i in range(2 - (name[0] == "a"))
     }
-    rows = [*wide.values(), npz["rewards"], npz["terminals"].astype(int), np.arange(12) // 6]
+    rows = [*wide.values(), arrays["rewards"], arrays["terminals"].astype(int), np.arange(12) // 6]
     lines = [[*wide, "reward", "terminal", "episode"], *zip(*(row.tolist() for row in rows), strict=True)]
     path.write_text("".join(",".join(map(str, line)) + "\n" for line in lines))
 
 
 def write_parquet(path, arrays, **options):
-    lists = pa.FixedSizeListArray.from_arrays(npz["observations"].ravel(), 2)
-    found = {"observation_0": lists, "action_0": npz["actions"][:, 0], "reward": npz["rewards"]}
-    found |= {"terminal": npz["terminals"], "episode": np.arange(12) // 6}
+    lists = pa.FixedSizeListArray.from_arrays(arrays["observations"].ravel(), 2)
+    found = {"observation_0": lists, "action_0": arrays["actions"][:, 0], "reward": arrays["rewards"]}
+    found |= {"terminal": arrays["terminals"], "episode": np.arange(12) // 6}
     pq.write_table(pa.table(found), path, compression="zstd" if options else "none", row_group_size=5)
 
 
@@ -253,13 +256,13 @@ def test_a_bad_cell_is_refused(tmp_path, column, cell, message):
     rows[3][column] = cell
     path.write_text("".join(",".join(row) + "\n" for row in rows))
     with pytest.raises(UserError, match=re.escape(message)):
-        log.read(formats.open_log(str(path)))
+        read_dataset(formats.open_log(str(path)))
 
 
 @pytest.mark.parametrize("block", [200, 2**20])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_a_quote_takes_no_rows_with_it(tmp_path, monkeypatch, block, end):
-    monkeypatch.setattr("edp.data.formats.table.BLOCK", block)
+    monkeypatch.setattr("edp.data.formats.csv_faults.BLOCK", block)
     path = tmp_path / "a.csv"
     write_csv(path, content())
     lines = path.read_text().splitlines()
@@ -269,11 +272,11 @@ def test_a_quote_takes_no_rows_with_it(tmp_path, monkeypatch, block, end):
         path.write_bytes(end.join(f"{line},{cell}" for line, cell in zip(lines, cells, strict=True)).encode())
 
     write({4: '5" pipe', 5: "", 6: '"x"y'})
-    assert len(log.whole(formats.open_log(str(path))).rewards) == len(lines) - 1
+    assert len(read_steps(formats.open_log(str(path))).rewards) == len(lines) - 1
     for texts in ({5: '"begin', 8: 'end"'}, {5: f'"begin{end}end"'}, {5: '"begin'}):
         write(texts)
         with pytest.raises(UserError, match=r"a\.csv: line 5 ends within quotes: a stray quote, or a text") as error:
-            log.read(formats.open_log(str(path)))
+            read_dataset(formats.open_log(str(path)))
         assert_one_line(error.value, "a.csv")
 
 
@@ -285,7 +288,7 @@ def test_other_encodings_are_told(tmp_path, encoding, place):
     lines = [f"observation_0,action_0,reward,episode,{name}", *[f"{i}.5,0.1,1,{label},3" for i in range(9)]]
     path.write_bytes("\n".join(lines).encode(encoding))
     with pytest.raises(UserError, match="save it as UTF-8"):
-        log.read(formats.open_log(str(path)))
+        read_dataset(formats.open_log(str(path)))
 
 
 CELLS = ["", "nan", "inf", "-inf", "1e39", "1e400", "x", '"', '"a', "1,5", "1;5", "true", "2", "0.5", "\xff", "\0", "٣"]
@@ -442,7 +445,7 @@ def test_messages_tell_the_row(tmp_path, monkeypatch, name, column, message):
     start = pq.read_table(path)
     pq.write_table(start.set_column(start.column_names.index(name), name, pa.array(column)), path)
     with pytest.raises(UserError, match=re.escape(message)):
-        log.read(formats.open_log(str(path)))
+        read_dataset(formats.open_log(str(path)))
 
 
 @pytest.mark.parametrize("form", ARRAYS)
@@ -451,14 +454,14 @@ def test_no_kind_of_nan_makes_numpy_warn(tmp_path, form, recwarn):
     found["observations"].view(np.uint32)[3, 1] = 0x7FA00000  # a signalling one
     ARRAYS[form](tmp_path / f"a{form}", found)
     with pytest.raises(UserError, match=r"observations hold NaN.* in row 3, column 1"):
-        log.read(formats.open_log(str(tmp_path / f"a{form}")))
-    health.examine(formats.open_log(str(tmp_path / f"a{form}")))
+        read_dataset(formats.open_log(str(tmp_path / f"a{form}")))
+    health.examine_log(formats.open_log(str(tmp_path / f"a{form}")))
     assert not [warning for warning in recwarn if "Runtime" in warning.category.__name__]
 
 
 def test_lists_of_different_lengths_are_no_arrays():
     with pytest.raises(UserError, match="mine: "):
-        npz.from_arrays([[1], [1, 2]], [[1], [1]], [0, 0], [0, 0], name="mine")
+        from_arrays([[1], [1, 2]], [[1], [1]], [0, 0], [0, 0], name="mine")
 
 
 def test_files_that_are_no_npz_are_not_advised_to_be_unpickled(tmp_path):
@@ -544,7 +547,7 @@ def test_virtual_data_of_minari_is_refused(minari_sets_here):
             del file["episode_0/rewards"]
             file.create_virtual_dataset("episode_0/rewards", layout)
         with pytest.raises(UserError, match="episode_0/rewards is kept in other files"):
-            log.read(formats.open_log("minari:mine/hdf5-v0"))
+            read_dataset(formats.open_log("minari:mine/hdf5-v0"))
     finally:
         put(files)
 
@@ -565,9 +568,9 @@ def test_absurd_sizes_are_refused(tmp_path):
 
 
 def test_a_log_that_claims_any_size_is_read():
-    steps = log.Steps(**content())
+    steps = Steps(**content())
     for size in (-1, 10**15, 10**30):
-        assert len(log.read(log.Log("a", lambda: iter([steps]), size)).obs) == 12
+        assert len(read_dataset(Log("a", lambda: iter([steps]), size)).obs) == 12
 
 
 def test_members_that_are_no_arrays_are_refused(tmp_path):
@@ -862,7 +865,7 @@ def test_metadata_of_anything_are_refused_or_harmless(minari_sets_here, what):
 )
 def test_metadata_that_count_otherwise_are_refused(minari_sets_here, form, change, message):
     with metadata(minari_sets_here, change, form=form) as name, pytest.raises(UserError, match=message):
-        log.read(formats.open_log(name))
+        read_dataset(formats.open_log(name))
 
 
 @pytest.mark.parametrize("key", ["observation_space", "action_space"])

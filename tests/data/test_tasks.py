@@ -8,8 +8,8 @@ import pytest
 
 import edp.envs  # noqa: F401
 from edp.config.defaults import DOMAINS
-from edp.data import tasks
-from edp.data.formats import hdf5
+from edp.data import locate, tasks
+from support.logs import read_hdf5
 from edp.report import published
 
 PAPER = published.TABLES
@@ -67,7 +67,7 @@ def test_the_papers_averages_are_those_of_its_rows_but_for_the_known_slips(table
 def test_genuine_kitchen_data_scores_a_hundred(reference):
     """All 19 episodes end with four tasks done, whatever the file's own rewards add up to."""
     task = tasks.get("kitchen-complete-v0")
-    dataset = hdf5.read(reference(f"kitchen/{task.file}"), task.episode_limit, task.episode_return)
+    dataset = read_hdf5(reference(f"kitchen/{task.file}"), task.episode_limit, task.episode_return)
     assert len(dataset.returns) == 19
     assert task.score(dataset.returns.mean()) == 100
     assert dataset.obs.shape == (3680, 60)
@@ -78,14 +78,14 @@ def test_files_are_looked_for_in_order(tmp_path, monkeypatch):
     monkeypatch.setenv("EDP_DATA", str(tmp_path / "own"))
     monkeypatch.setenv("EDP_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
-    assert tasks.on_disk(task) is None
-    for folder in reversed(tasks.data_folders()):
+    assert locate.file_on_disk(task) is None
+    for folder in reversed(locate.data_folders()):
         folder.mkdir(parents=True)
         (folder / task.file).touch()
-        assert tasks.on_disk(task) == folder / task.file
-    assert tasks.download_path(task) == tmp_path / "own" / task.file
+        assert locate.file_on_disk(task) == folder / task.file
+    assert locate.download_path(task) == tmp_path / "own" / task.file
     monkeypatch.delenv("EDP_DATA")
-    assert tasks.download_path(task) == tmp_path / "cache" / "d4rl" / task.file
+    assert locate.download_path(task) == tmp_path / "cache" / "d4rl" / task.file
 
 
 def test_the_papers_scores_of_a_pair():
