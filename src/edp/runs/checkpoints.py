@@ -84,7 +84,9 @@ class Checkpoints:
         """Write a checkpoint in the background. Raises the error of the previous write, if there was one."""
         import orbax.checkpoint as ocp
 
-        leaves = {name: np.array(leaf) for name, leaf in leaves_by_name(tree).items()}  # copies, because training goes on
+        leaves = {
+            name: np.array(leaf) for name, leaf in leaves_by_name(tree).items()
+        }  # copies, because training goes on
         about = (about or {}) | {"sha256": arrays_digest(leaves)}
         items = {STATE: ocp.args.StandardSave(leaves), ABOUT: ocp.args.JsonSave(about)}  # pyright: ignore
         with checkpoint_errors(self.folder):
