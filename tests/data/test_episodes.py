@@ -154,8 +154,8 @@ def test_held_out_episodes_are_not_learned_from(dataset):
 def test_files_stay_files(dataset, tmp_path, monkeypatch):
     """What is too large for the memory is not read into it on the way."""
     monkeypatch.setenv("EDP_CACHE", str(tmp_path))
-    from edp.data.dataset import read_dataset
     from edp.data.arrays import from_arrays
+    from edp.data.dataset import read_dataset
 
     ends = np.array([0, 1, 0, 0, 1, 1], bool)
     log = from_arrays(dataset.obs, dataset.action, dataset.reward, ends & False, ends, dataset.next_obs)

@@ -7,8 +7,8 @@ import pytest
 
 from edp.cli import main
 from edp.data import health
-from edp.data.dataset import read_dataset
 from edp.data.arrays import from_arrays
+from edp.data.dataset import read_dataset
 from edp.errors import UserError
 
 

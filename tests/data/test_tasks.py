@@ -1,19 +1,29 @@
 """The registry against D4RL's own names and numbers, and the paper's tables against themselves."""
 
-from pathlib import Path
-
 import gymnasium
 import numpy as np
 import pytest
 
 import edp.envs  # noqa: F401
 from edp.config.defaults import DOMAINS
-from edp.data import locate, tasks
-from support.logs import read_hdf5
+from edp.data import tasks
+from edp.errors import UserError
 from edp.report import published
+from support.logs import read_hdf5
+
+
+def test_tasks_know_d4rls_scores_and_file_names():
+    hopper = tasks.get("hopper-medium-replay-v2")
+    assert hopper.score(np.array([-20.272305, 3234.3])) == pytest.approx([0, 100])
+    assert hopper.file == "hopper_medium_replay-v2.hdf5"
+    with pytest.raises(UserError, match="did you mean 'hopper-medium-v2'"):
+        tasks.get("hoper-medium-v2")
+
 
 PAPER = published.TABLES
+
 PUBLISHED = [task for task in tasks.TASKS.values() if not task.local]
+
 # What the paper prints, where it is not the mean of its own rows: (table, domain, column): (printed, recomputed).
 SLIPS = {
     ("best_and_average", "kitchen", "TD3 best"): (96.0, 82.47),
@@ -71,21 +81,6 @@ def test_genuine_kitchen_data_scores_a_hundred(reference):
     assert len(dataset.returns) == 19
     assert task.score(dataset.returns.mean()) == 100
     assert dataset.obs.shape == (3680, 60)
-
-
-def test_files_are_looked_for_in_order(tmp_path, monkeypatch):
-    task = tasks.get("pen-human-v1")
-    monkeypatch.setenv("EDP_DATA", str(tmp_path / "own"))
-    monkeypatch.setenv("EDP_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
-    assert locate.file_on_disk(task) is None
-    for folder in reversed(locate.data_folders()):
-        folder.mkdir(parents=True)
-        (folder / task.file).touch()
-        assert locate.file_on_disk(task) == folder / task.file
-    assert locate.download_path(task) == tmp_path / "own" / task.file
-    monkeypatch.delenv("EDP_DATA")
-    assert locate.download_path(task) == tmp_path / "cache" / "d4rl" / task.file
 
 
 def test_the_papers_scores_of_a_pair():

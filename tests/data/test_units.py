@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from edp.data import units
-from edp.data.dataset import read_dataset
 from edp.data.arrays import from_arrays
+from edp.data.dataset import read_dataset
 from edp.errors import UserError
 
 LOW, HIGH = (18.0, 0.0), (75.0, 100.0)

@@ -7,17 +7,19 @@ import numpy as np
 import pytest
 
 from edp.data import locate, tasks
-from support.logs import read_hdf5
 from edp.data.synthesis import behaviours, demonstrations, lookalikes
 from edp.data.synthesis.make import Behaviour, make_dataset
 from edp.errors import UserError
+from support.logs import read_hdf5
 
 ACTOR = behaviours.built_in_path("hopper-medium")
 
 
 def look_alike(name, path, policies=(), logs=None, transitions=300, noise=0.0, seed=0):
     task = tasks.get(name)
-    lookalikes.make_look_alike(task, path, [(p, 1.0) for p in policies], logs, transitions, noise, seed, 1, lambda _: None)
+    lookalikes.make_look_alike(
+        task, path, [(p, 1.0) for p in policies], logs, transitions, noise, seed, 1, lambda _: None
+    )
     return read_hdf5(path, task.episode_limit, task.episode_return)
 
 
@@ -55,7 +57,13 @@ def test_noise_is_added_to_the_actions(tmp_path):
     made = []
     for noise in (0.0, 0.2):
         path = tmp_path / f"{noise}.hdf5"
-        make_dataset(path, "edp/hopper-d4rl-v2", [Behaviour("one", behaviours.load_built_in("hopper-medium"), 1.0, noise)], 2000, 0)
+        make_dataset(
+            path,
+            "edp/hopper-d4rl-v2",
+            [Behaviour("one", behaviours.load_built_in("hopper-medium"), 1.0, noise)],
+            2000,
+            0,
+        )
         made.append(read_hdf5(path))
     clean, noisy = made
     np.testing.assert_array_equal(clean.obs[0], noisy.obs[0])
@@ -111,7 +119,7 @@ def test_demonstrations_replay_as_d4rl_recorded_them(reference, tmp_path):
     np.testing.assert_array_equal(np.flatnonzero(replayed["terminals"]), [length - 1])
 
 
-def logs(path, lengths=(3, 4), **changed):
+def random_logs(path, lengths=(3, 4), **changed):
     rows = sum(lengths)
     arrays = {"qpos": np.zeros((rows, 30)), "qvel": np.zeros((rows, 29)), "ctrl": np.zeros((rows, 9))}
     np.savez(path, **(arrays | {"length": np.array(lengths)} | changed))
@@ -120,7 +128,7 @@ def logs(path, lengths=(3, 4), **changed):
 
 def test_logs_become_a_marked_file(tmp_path):
     """One episode for each demonstration, a row shorter than its log."""
-    data = look_alike("kitchen-mixed-v0", tmp_path / "a.hdf5", logs=logs(tmp_path / "logs.npz"))
+    data = look_alike("kitchen-mixed-v0", tmp_path / "a.hdf5", logs=random_logs(tmp_path / "logs.npz"))
     assert data.regenerated == "kitchen-mixed-v0"
     assert len(data.obs) == 5
     np.testing.assert_array_equal(np.flatnonzero(data.not_done == 0), [1, 4])
@@ -138,7 +146,7 @@ def test_bad_logs_are_refused(tmp_path):
         ({"length": np.array([3.0, 4.0])}, "do not fit together"),
     ):
         with pytest.raises(UserError, match=message):
-            demonstrations.load_demonstrations(logs(path, **changed))
+            demonstrations.load_demonstrations(random_logs(path, **changed))
     np.savez(path, qpos=np.zeros(3))
     with pytest.raises(UserError, match="missing qvel, ctrl, length"):
         demonstrations.load_demonstrations(path)

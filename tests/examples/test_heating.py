@@ -15,7 +15,7 @@ from edp.cli.parser import Parser, add_columns, columns_of
 from edp.data.dataset import read_dataset
 from edp.data.formats import open_log
 
-FOLDER = Path(__file__).parents[1] / "examples" / "heating"
+FOLDER = Path(__file__).parents[2] / "examples" / "heating"
 sys.path.insert(0, str(FOLDER))
 
 import logs  # noqa: E402

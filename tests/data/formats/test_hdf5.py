@@ -1,11 +1,22 @@
+"""D4RL's layout: what is read, and what is refused."""
+
+import json
+
 import h5py
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from edp.data import formats
 from edp.data.formats.hdf5 import write_hdf5
 from edp.data.log import find_timeouts
-from support.logs import read_hdf5
 from edp.errors import UserError
+from support.logs import (
+    examples,
+    read_hdf5,
+)
+from support.malformed import small_log, write_small_hdf5
 
 
 def arrays(n=10, **changes):
@@ -20,7 +31,7 @@ def arrays(n=10, **changes):
     return {key: value for key, value in (base | changes).items() if value is not None}
 
 
-def write(path, content):
+def write_arrays(path, content):
     with h5py.File(path, "w") as file:
         for key, value in content.items():
             file[key] = value
@@ -34,7 +45,7 @@ def flags(n, *at):
 
 
 def test_terminals_stop_the_bootstrap_and_timeouts_do_not(tmp_path):
-    data = read_hdf5(write(tmp_path / "a.hdf5", arrays(terminals=flags(10, 3), timeouts=flags(10, 6))))
+    data = read_hdf5(write_arrays(tmp_path / "a.hdf5", arrays(terminals=flags(10, 3), timeouts=flags(10, 6))))
     # Rows 6 (timeout) and 9 (end of file) have no known next state.
     np.testing.assert_array_equal(data.reward, [0, 1, 2, 3, 4, 5, 7, 8])
     np.testing.assert_array_equal(data.not_done, [1, 1, 1, 0, 1, 1, 1, 1])
@@ -45,20 +56,20 @@ def test_terminals_stop_the_bootstrap_and_timeouts_do_not(tmp_path):
 def test_with_next_observations_nothing_is_dropped(tmp_path):
     content = arrays(terminals=flags(10, 3), timeouts=flags(10, 6))
     content["next_observations"] = content["observations"] + 100
-    data = read_hdf5(write(tmp_path / "a.hdf5", content))
+    data = read_hdf5(write_arrays(tmp_path / "a.hdf5", content))
     assert len(data.obs) == 10
     np.testing.assert_array_equal(data.next_obs, content["observations"] + 100)
     assert data.not_done.sum() == 9
 
 
 def test_a_terminal_in_the_last_row_is_kept(tmp_path):
-    data = read_hdf5(write(tmp_path / "a.hdf5", arrays(terminals=flags(10, 9))))
+    data = read_hdf5(write_arrays(tmp_path / "a.hdf5", arrays(terminals=flags(10, 9))))
     assert len(data.obs) == 10
     assert data.not_done[-1] == 0
 
 
 def test_without_timeouts_the_episode_limit_tells(tmp_path):
-    path = write(tmp_path / "a.hdf5", arrays(timeouts=None, terminals=flags(10, 1)))
+    path = write_arrays(tmp_path / "a.hdf5", arrays(timeouts=None, terminals=flags(10, 1)))
     np.testing.assert_array_equal(read_hdf5(path, episode_limit=3).reward, [0, 1, 2, 3, 5, 6, 8])
     np.testing.assert_array_equal(find_timeouts(flags(10, 1), 3), flags(10, 4, 7))
 
@@ -96,7 +107,7 @@ def nan_at(shape, *index):
     ],
 )
 def test_bad_files_are_refused_with_one_line(tmp_path, content, message):
-    path = write(tmp_path / "bad.hdf5", content)
+    path = write_arrays(tmp_path / "bad.hdf5", content)
     with pytest.raises(UserError, match=message) as caught:
         read_hdf5(path)
     assert "\n" not in str(caught.value)
@@ -111,17 +122,17 @@ def test_missing_foreign_and_truncated_files(tmp_path):
         read_hdf5(tmp_path / "text.hdf5")
     with pytest.raises(UserError, match="not an HDF5 file"):
         read_hdf5(tmp_path)
-    whole = write(tmp_path / "whole.hdf5", arrays(n=5000)).read_bytes()
+    whole = write_arrays(tmp_path / "whole.hdf5", arrays(n=5000)).read_bytes()
     (tmp_path / "cut.hdf5").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(UserError, match="damaged HDF5 file"):
         read_hdf5(tmp_path / "cut.hdf5")
 
 
 def test_attributes_of_other_origin_are_ignored(tmp_path):
-    for content in ("not json", "[1]", '[{"name": "x"}]'):
-        path = write(tmp_path / "a.hdf5", arrays())
+    for text in ("not json", "[1]", '[{"name": "x"}]'):
+        path = write_arrays(tmp_path / "a.hdf5", arrays())
         with h5py.File(path, "r+") as file:
-            file.attrs["behaviours"] = content
+            file.attrs["behaviours"] = text
         assert read_hdf5(path).behaviours == []
 
 
@@ -129,3 +140,67 @@ def test_a_failed_write_leaves_nothing(tmp_path):
     with pytest.raises(TypeError):
         write_hdf5(tmp_path / "a.hdf5", {"x": np.array([object()])}, {})
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("chunks", [None, (5,)])
+@pytest.mark.parametrize("rows", [0, 5])
+def test_what_was_not_written_is_refused(tmp_path, chunks, rows):
+    with h5py.File(tmp_path / "a.hdf5", "w") as file:
+        for key, array in small_log().items():
+            each = chunks and (*chunks, *array.shape[1:])
+            file.create_dataset(key, array.shape, array.dtype, chunks=each)
+            if chunks and rows:
+                file[key][:rows] = array[:rows]
+    with pytest.raises(UserError, match="not all observations were written"):
+        formats.open_log(str(tmp_path / "a.hdf5"))
+
+
+@pytest.mark.parametrize("kind", ["virtual", "gone", "external"])
+@pytest.mark.parametrize("key", ["observations", "timeouts"])
+def test_what_is_kept_in_other_files_is_refused(tmp_path, kind, key):
+    path, other, found = tmp_path / "a.hdf5", tmp_path / "b.hdf5", small_log()
+    write_small_hdf5(other, found)
+    write_small_hdf5(path, {name: array for name, array in found.items() if name != key})
+    array = found[key]
+    with h5py.File(path, "a") as file:
+        if kind == "external":
+            (tmp_path / "raw").write_bytes(array.tobytes())
+            file.create_dataset(key, array.shape, array.dtype, external=[(str(tmp_path / "raw"), 0, array.nbytes)])
+        else:
+            layout = h5py.VirtualLayout(array.shape, array.dtype)
+            layout[:] = h5py.VirtualSource(str(other), key, array.shape, array.dtype)
+            file.create_virtual_dataset(key, layout)
+    if kind == "gone":
+        other.unlink()
+    with pytest.raises(UserError, match=f"a.hdf5: {key} are kept in other files"):
+        formats.open_log(str(path))
+
+
+@examples(50)
+@given(key=st.sampled_from(["min_return", "max_return", "env", "regenerated", "behaviours"]), data=st.data())
+def test_attributes_of_any_kind_are_harmless(tmp_path, key, data):
+    values = [
+        np.zeros(3),
+        np.zeros((2, 2)),
+        "x\ny",
+        b"\xff",
+        np.nan,
+        np.inf,
+        1,
+        -1e308,
+        h5py.Empty("f4"),
+        1j,
+        "[" * 10**4,
+        json.dumps([{"name": "a", "transitions": "many", "episodes": 1, "mean_return": 1}]),
+    ]
+    write_small_hdf5(tmp_path / "a.hdf5", small_log())
+    with h5py.File(tmp_path / "a.hdf5", "r+") as file:
+        file.attrs.update({"min_return": 1.0, "max_return": 2.0, "env": "Hopper-v5"})
+        file.attrs[key] = data.draw(st.sampled_from(values))
+    opened = formats.open_log(str(tmp_path / "a.hdf5"))
+    assert isinstance(opened.env, str)
+    assert isinstance(opened.regenerated, str)
+    assert opened.behaviours == []
+    low, high = opened.reference or (0, 1)
+    assert np.isfinite(high - low)
+    assert low < high

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 import edp.envs  # noqa: F401
-from edp.data import locate, tasks
-from support.logs import read_hdf5
+from edp.data import tasks
 from edp.data.synthesis import lookalikes
 from edp.data.synthesis.mazes import cell_of, distances, waypoint
 from edp.envs.antmaze import MAZES, cells, centre
+from support.logs import read_hdf5
 
 
 @pytest.mark.parametrize("maze", MAZES)

@@ -1,16 +1,19 @@
+"""Data sets made by rolling out behaviour policies."""
+
 import json
-from dataclasses import replace
 
 import h5py
 import numpy as np
 import pytest
 
-from edp.data import locate, tasks
-from support.logs import read_hdf5
+from edp.data import tasks
 from edp.data.synthesis import behaviours
 from edp.data.synthesis.behaviours import SquashedGaussian
 from edp.data.synthesis.make import Behaviour, make_dataset
 from edp.errors import UserError
+from support.logs import (
+    read_hdf5,
+)
 
 
 def actor(seed=0, obs=11, act=3, width=8):
@@ -22,7 +25,9 @@ def actor(seed=0, obs=11, act=3, width=8):
 
 
 def make_set(path, seed=0, count=300):
-    make_dataset(path, "edp/hopper-d4rl-v2", [Behaviour("one", actor(0), 2.0), Behaviour("two", actor(1), 1.0)], count, seed)
+    make_dataset(
+        path, "edp/hopper-d4rl-v2", [Behaviour("one", actor(0), 2.0), Behaviour("two", actor(1), 1.0)], count, seed
+    )
     return path
 
 
@@ -105,33 +110,14 @@ def test_the_built_in_behaviours_are_small_and_fit_their_environment(name):
         assert (policy.obs_dim, policy.act_dim) == (11, 3)
 
 
-def test_a_built_in_set_is_made_anew_when_its_recipe_changes(monkeypatch, tmp_path):
-    monkeypatch.setenv("EDP_CACHE", str(tmp_path))
-    small = replace(tasks.get("local/hopper-medium-expert"), transitions=100)
-    path = locate.find_task_file(small)
-    first = path.read_bytes()
-    assert locate.find_task_file(small).read_bytes() == first
-    assert len(read_hdf5(locate.find_task_file(replace(small, transitions=120))).obs) == 120
-
-
 def test_a_cut_off_episode_does_not_count_as_a_whole_one(tmp_path):
-    make_dataset(tmp_path / "a.hdf5", "edp/hopper-d4rl-v2", [Behaviour("one", behaviours.load_built_in("hopper-expert"))], 1100, 0)
+    make_dataset(
+        tmp_path / "a.hdf5",
+        "edp/hopper-d4rl-v2",
+        [Behaviour("one", behaviours.load_built_in("hopper-expert"))],
+        1100,
+        0,
+    )
     (made,) = read_hdf5(tmp_path / "a.hdf5").behaviours
     assert made.episodes == 1
     assert made.mean_return > 3000
-
-
-def test_tasks_know_d4rls_scores_and_file_names():
-    hopper = tasks.get("hopper-medium-replay-v2")
-    assert hopper.score(np.array([-20.272305, 3234.3])) == pytest.approx([0, 100])
-    assert hopper.file == "hopper_medium_replay-v2.hdf5"
-    with pytest.raises(UserError, match="did you mean 'hopper-medium-v2'"):
-        tasks.get("hoper-medium-v2")
-
-
-def test_missing_files_say_where_they_were_looked_for(monkeypatch, tmp_path):
-    monkeypatch.setenv("EDP_DATA", str(tmp_path))
-    with pytest.raises(UserError, match=str(tmp_path)):
-        locate.find_task_file(tasks.get("walker2d-medium-v2"))
-    (tmp_path / "walker2d_medium-v2.hdf5").touch()
-    assert locate.find_task_file(tasks.get("walker2d-medium-v2")) == tmp_path / "walker2d_medium-v2.hdf5"
