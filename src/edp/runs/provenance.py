@@ -6,12 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-DISTRIBUTIONS = {
-    "edp": "edp",
-    **{
-        name: name for name in ("jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "gymnasium", "mujoco", "numpy")
-    },
-}
+PACKAGES = ("edp", "jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "gymnasium", "mujoco", "numpy")
 
 
 def provenance() -> dict[str, Any]:
