@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from edp.acting.policy import LoadedPolicy, load_policy
     from edp.api import fit, open_log, write
-    from edp.data.formats.npz import from_arrays, from_episodes
+    from edp.data.arrays import from_arrays, from_episodes
     from edp.data.synthesis.record import Recorder, record
     from edp.errors import UserError
 
@@ -24,7 +24,7 @@ __all__ = [
 ]
 PLACES = {
     "edp.api": ("fit", "open_log", "write"),
-    "edp.data.formats.npz": ("from_arrays", "from_episodes"),
+    "edp.data.arrays": ("from_arrays", "from_episodes"),
     "edp.data.synthesis.record": ("Recorder", "record"),
     "edp.acting.policy": ("LoadedPolicy", "load_policy"),
     "edp.errors": ("UserError",),
