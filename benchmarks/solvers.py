@@ -22,8 +22,7 @@ import numpy as np
 
 from edp.acting.evaluator import actors
 from edp.cli.locate import find_data_of
-from edp.diffusion import Sampler
-from edp.diffusion.samplers import GRIDS
+from edp.diffusion import GRIDS, Sampler
 from edp.files import write_json
 from edp.runs import load
 from edp.runs.directory import Run

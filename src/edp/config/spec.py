@@ -173,4 +173,4 @@ def check_acting(spec: Spec, options: EvalOptions) -> Sampler | None:
         return None
     if not isinstance(spec.policy, DiffusionConfig):
         raise UserError("--act-sampler and --act-calls are for diffusion policies only")
-    return spec.policy.sampled(options.act_sampler, options.act_calls)
+    return spec.policy.sampler_for(options.act_sampler, options.act_calls)
