@@ -18,8 +18,8 @@ from edp.bench.variants import ACT, BATCH, OBS, machine, parts, random_data
 from edp.config.spec import TrainOptions
 from edp.files import write_json
 from edp.runs.checkpoints import Checkpoints
-from edp.runs.load import Init, learnable
 from edp.training import epoch
+from edp.training.state import Init, learnable
 
 STEPS, ROUNDS = 100, 12
 EVERY = TrainOptions().checkpoint_every

@@ -18,8 +18,8 @@ from edp.bench.flops import seconds
 from edp.bench.variants import ACT, BATCH, OBS, machine, parts, random_data
 from edp.data.stream import Blocks
 from edp.files import write_json
-from edp.runs.load import Init, learnable
 from edp.training import epoch
+from edp.training.state import Init, learnable
 
 ROWS, BLOCK, STEPS, ROUNDS = 5_000_000, 262_144, 250, 7  # as many rows for each step as 1M rows for 1,000 steps
 

@@ -19,8 +19,8 @@ import contextual_bandit
 from edp.algorithms import ALGORITHMS
 from edp.config import defaults
 from edp.policies import POLICIES, Policy
-from edp.runs.load import Init, learnable
 from edp.training import epoch
+from edp.training.state import Init, learnable
 
 SMALL = {"lr": 3e-3, "tau": 0.01, "policy_target_after": 0, "hidden": (64,) * 3, "critic_hidden": (64, 64)}
 # Both modes exactly: the paper's sampler on fine noise levels. One of the two: Diffusion-QL's few, and less imitation.

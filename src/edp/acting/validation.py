@@ -16,8 +16,8 @@ from edp.acting.evaluator import actors, without_nan
 from edp.config.spec import Spec, check_acting
 from edp.data.log import Dataset
 from edp.runs.directory import Run
-from edp.runs.load import learnable
 from edp.training import epoch, processes
+from edp.training.state import learnable
 
 ROWS = 100_000  # of the held-out data, at most
 BATCHES = 20

@@ -23,8 +23,8 @@ from edp.data.log import Dataset
 from edp.envs.make import make_env
 from edp.policies import POLICIES
 from edp.runs.directory import about_here
-from edp.runs.load import Init, learnable
 from edp.training import epoch
+from edp.training.state import Init, learnable
 
 OBS, ACT, BATCH, ROWS = 17, 6, 256, 100_000
 GEMM, LARGE_GEMM = "GEMM 256³", "GEMM 1024³"

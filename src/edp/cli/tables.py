@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from edp.acting.evaluator import Evaluation
+from edp.algorithms import ALGORITHMS
 from edp.config import defaults
 from edp.config.defaults import Settings
 from edp.config.spec import EvalOptions, Spec
@@ -59,8 +60,8 @@ def about_task(task: tasks.Task) -> None:
     }
     rows |= {
         f"with {algorithm}": ", ".join(f"{flag(k)} {v}" for k, v in values.items())
-        for (domain, algorithm), values in defaults.DOMAIN_WITH.items()
-        if domain == task.domain
+        for algorithm, cls in ALGORITHMS.items()
+        if (values := cls.domain_defaults.get(task.domain))
     }
     table = Table(Column(""), Column(task.name, overflow="fold"), box=None, pad_edge=False)
     for name, text in rows.items():

@@ -87,5 +87,5 @@ class Schedule:
         return np.asarray(self.log_alpha(t) - np.log(self.sigma(t)))
 
     def step(self, t: Times) -> Floats:
-        """The (fractional) step k that the network receives for time t; at least 0, the lowest that it is trained on."""
+        """The (fractional) step k that the network receives for time t; at least 0, the lowest step of training."""
         return np.asarray(np.maximum(self.steps * np.asarray(t, np.float64) - 1, 0))

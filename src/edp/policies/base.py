@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -67,30 +67,33 @@ class Policy(eqx.Module):
         return None
 
 
-class PolicyConfig(Protocol):
-    """A frozen dataclass of options that builds a policy, and declares what kind of policy it is.
+class PolicyConfig:
+    """Base class of frozen dataclasses of options that build a policy, and declare what kind of policy it is.
 
-    Algorithms check and adapt to these declarations, never to the class or the name of a policy.
+    Algorithms check these declarations and adapt to them. They do not know the class or the name of a policy.
     """
 
-    deterministic: ClassVar[bool]  # one state always gives the same action
-    reads_histories: ClassVar[bool]  # the policy needs the whole episode so far, not only the current state
-    has_likelihood: ClassVar[bool]  # ``bc`` and ``log_prob`` of ``Fit`` are one loss: a likelihood or a squared error.
-    # Not so for a diffusion policy, whose ``bc`` is the diffusion loss and whose ``log_prob`` is a surrogate.
-    has_density: ClassVar[bool]  # ``Policy.sample_with_log_prob`` exists
-    defaults: ClassVar[Mapping[str, Any]]  # values of any option of a run that suit this policy
+    # Whether ``bc`` and ``log_prob`` of ``Fit`` are the same loss: a log-likelihood, or a squared error. A diffusion
+    # policy has none: its ``bc`` is the diffusion loss, and its ``log_prob`` is a surrogate.
+    has_likelihood: ClassVar[bool]
+    has_density: ClassVar[bool] = False  # ``Policy.sample_with_log_prob`` exists
+    deterministic: ClassVar[bool] = False  # one state always gives the same action
+    reads_histories: ClassVar[bool] = False  # the policy needs the episode so far, not only the current state
+    defaults: ClassVar[Mapping[str, Any]] = {}  # values of any option of a run that suit this policy
 
     @property
     def no_entropy(self) -> str:
         """The reason why the policy's entropy cannot be maximised; empty if it can."""
-        ...
+        raise NotImplementedError
 
     @property
     def asks_for(self) -> dict[str, str]:
-        """The parts of ``Fit`` that an option changes, with that option."""
-        ...
+        """The fields of ``Fit`` that an option changes, with that option."""
+        return {}
 
-    def build(self, obs_dim: int, act_dim: int, key: PRNGKeyArray) -> Policy: ...
+    def build(self, obs_dim: int, act_dim: int, key: PRNGKeyArray) -> Policy:
+        """The policy with random parameters."""
+        raise NotImplementedError
 
 
 def unit_gaussian_log_prob(action: Float[Array, "n act"], mean: Float[Array, "n act"]) -> Float[Array, " n"]:

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from edp.networks import MLP
 from edp.options import option
-from edp.policies.base import PLAIN, Control, Fit, Policy, unit_gaussian_log_prob
+from edp.policies.base import PLAIN, Control, Fit, Policy, PolicyConfig, unit_gaussian_log_prob
 
 
 class Deterministic(Policy):
@@ -29,18 +29,18 @@ class Deterministic(Policy):
 
 
 @dataclass(frozen=True)
-class DeterministicConfig:
+class DeterministicConfig(PolicyConfig):
     """Options of the deterministic policy."""
 
     hidden: tuple[int, ...] = option((256, 256, 256), "widths of the policy's hidden layers", low=1, high=65_536)
 
-    deterministic: ClassVar[bool] = True
-    reads_histories: ClassVar[bool] = False
     has_likelihood: ClassVar[bool] = True
-    has_density: ClassVar[bool] = False
+    deterministic: ClassVar[bool] = True
     defaults: ClassVar[Mapping[str, Any]] = {"eas": 1}
-    no_entropy: ClassVar[str] = "a deterministic policy has none"
-    asks_for: ClassVar[dict[str, str]] = {}
+
+    @property
+    def no_entropy(self) -> str:
+        return "a deterministic policy has none"
 
     def build(self, obs_dim: int, act_dim: int, key: PRNGKeyArray) -> Deterministic:
         return Deterministic(MLP(obs_dim, self.hidden, act_dim, key))

@@ -1,8 +1,8 @@
 """The efficient diffusion policy (EDP, section 4)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -15,7 +15,7 @@ from edp.diffusion.samplers import WITH_GRID
 from edp.errors import unknown
 from edp.networks import NoiseNet
 from edp.options import option
-from edp.policies.base import PLAIN, Control, Fit, Policy, unit_gaussian_log_prob
+from edp.policies.base import PLAIN, Control, Fit, Policy, PolicyConfig, unit_gaussian_log_prob
 
 
 class Denoised(NamedTuple):
@@ -54,7 +54,7 @@ class Diffusion(Policy):
     )  # ``Fit.action`` is a sample, instead of the approximation
 
     def sample(self, obs: Float[Array, "n obs"], key: PRNGKeyArray, control: Control = PLAIN) -> Float[Array, "n act"]:
-        """Run the sampler from pure noise (EDP eq. 3). Clip the result, since the last step may slightly leave [-1, 1]."""
+        """Run the sampler from pure noise (EDP eq. 3), and clip: its last step may slightly leave [-1, 1]."""
         start_key, chain_key = jax.random.split(key)
         table = self.sampler.table(self.schedule)
         predict = self.net.at_states(obs, jnp.asarray(self.schedule.step(table.t), obs.dtype))
@@ -91,7 +91,7 @@ class Diffusion(Policy):
 
 
 @dataclass(frozen=True)
-class DiffusionConfig:
+class DiffusionConfig(PolicyConfig):
     """Options of the diffusion policy."""
 
     schedule: str = option("linear", f"noise schedule: {', '.join(SCHEDULES)}")
@@ -106,18 +106,17 @@ class DiffusionConfig:
     )
     hidden: tuple[int, ...] = option((256, 256, 256), "widths of the policy's hidden layers", low=1, high=65_536)
 
-    deterministic: ClassVar[bool] = False
-    reads_histories: ClassVar[bool] = False
     has_likelihood: ClassVar[bool] = False
-    has_density: ClassVar[bool] = False
-    defaults: ClassVar[Mapping[str, Any]] = {}
-    no_entropy: ClassVar[str] = "that of a diffusion policy is intractable"
 
     def __post_init__(self) -> None:
         if self.likelihood not in LIKELIHOODS:
             raise unknown("choice of `likelihood`", self.likelihood, LIKELIHOODS)
         if self.train_action not in TRAIN_ACTIONS:
             raise unknown("choice of `train_action`", self.train_action, TRAIN_ACTIONS)
+
+    @property
+    def no_entropy(self) -> str:
+        return "that of a diffusion policy is intractable"
 
     @property
     def asks_for(self) -> dict[str, str]:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from edp.networks import MLP
 from edp.options import option
-from edp.policies.base import PLAIN, Control, Fit, Policy
+from edp.policies.base import PLAIN, Control, Fit, Policy, PolicyConfig
 
 LOG_STD_RANGE = -5.0, 2.0  # of a learned standard deviation
 LARGEST_TANH = 1 - 1e-6  # actions of the data are clipped to this, since arctanh(1) is infinite
@@ -86,19 +86,16 @@ def log_tanh_slope(raw: Float[Array, "n act"]) -> Float[Array, " n"]:
 
 
 @dataclass(frozen=True)
-class GaussianConfig:
+class GaussianConfig(PolicyConfig):
     """Options of the Gaussian policy."""
 
     hidden: tuple[int, ...] = option((256, 256, 256), "widths of the policy's hidden layers", low=1, high=65_536)
     std: float = option(0.0, "a fixed standard deviation (0: learned, for each state)", low=0.0)
     squash: bool = option(False, "squash samples with tanh instead of clipping them to the range of actions")
 
-    deterministic: ClassVar[bool] = False
-    reads_histories: ClassVar[bool] = False
     has_likelihood: ClassVar[bool] = True
     has_density: ClassVar[bool] = True
     defaults: ClassVar[Mapping[str, Any]] = {"eas": 1}
-    asks_for: ClassVar[dict[str, str]] = {}
 
     @property
     def no_entropy(self) -> str:

@@ -14,7 +14,7 @@ from edp.batches import Windows
 from edp.errors import UserError
 from edp.networks import MLP, Linear
 from edp.options import option
-from edp.policies.base import Policy
+from edp.policies.base import Policy, PolicyConfig
 
 EPISODE_LIMIT = 1024  # steps of an episode with separate embeddings; later steps share the last one
 
@@ -128,7 +128,7 @@ class Transformer(Policy):
 
 
 @dataclass(frozen=True)
-class TransformerConfig:
+class TransformerConfig(PolicyConfig):
     """Options of the transformer."""
 
     context: int = option(20, "steps of the history that the network reads", low=1)
@@ -138,13 +138,14 @@ class TransformerConfig:
     target_return: float = option(1.0, "the target return when acting")
     return_scale: float = option(1.0, "returns are divided by this number before the network reads them", low=1e-9)
 
+    has_likelihood: ClassVar[bool] = True
     deterministic: ClassVar[bool] = True
     reads_histories: ClassVar[bool] = True
-    has_likelihood: ClassVar[bool] = True
-    has_density: ClassVar[bool] = False
     defaults: ClassVar[Mapping[str, Any]] = {"eas": 1}
-    no_entropy: ClassVar[str] = "a deterministic policy has none"
-    asks_for: ClassVar[dict[str, str]] = {}
+
+    @property
+    def no_entropy(self) -> str:
+        return "a deterministic policy has none"
 
     def __post_init__(self) -> None:
         if self.width % self.heads:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edp.config import defaults
+from edp.config.presets import DOMAINS
 from edp.data import tasks
 from edp.report.collect import Entry
 from edp.report.columns import COLUMNS, Ours, matches
@@ -96,7 +96,7 @@ def hyperparameters() -> Table:
     for domain, numbers in content["rows"].items():
         cells = [Cell(domain)]
         for column, number in zip(content["columns"], numbers, strict=True):
-            own = defaults.DOMAINS[domain][OPTIONS[column]] / (EPOCH if column == "epochs" else 1)
+            own = DOMAINS[domain][OPTIONS[column]] / (EPOCH if column == "epochs" else 1)
             cells += [Cell(f"{value:g}", value) for value in (number, own)]
         made.rows.append(cells)
     made.notes.append("Ours: what `edp train` uses for tasks of the domain, unless it is told otherwise.")

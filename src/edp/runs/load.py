@@ -2,52 +2,21 @@
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
 import numpy as np
 
 from edp.training import epoch, processes
-from edp.algorithms import Algorithm
-from edp.algorithms.actor_critic import ActorCritic
+from edp.training.state import Init as Init
+from edp.training.state import learnable as learnable
 from edp.runs.checkpoints import Checkpoint, Checkpoints, restore_alone
-from edp.data import episodes, formats, stream
+from edp.data import formats
 from edp.data.log import Dataset, Log, read
 from edp.errors import UserError
-from edp.policies import PolicyConfig, TransformerConfig
 from edp.runs.directory import Run
 from edp.config.spec import Spec, tuples
-from edp.batches import Packed, Sequences
-
-
-@dataclass(frozen=True)
-class Init:
-    """Makes one seed's training state. Equal ones are equal to JAX, too, which compiles them once."""
-
-    algorithm: Algorithm
-    policy: PolicyConfig
-    obs_dim: int
-    act_dim: int
-
-    def __call__(self, key) -> Any:
-        policy_key, algorithm_key = jax.random.split(key)
-        policy = self.policy.build(self.obs_dim, self.act_dim, policy_key)
-        return self.algorithm.init(policy, self.obs_dim, self.act_dim, algorithm_key)
-
-
-def learnable(
-    algorithm: Algorithm, policy: PolicyConfig, dataset: Dataset, n_step: int = 1, on_disk: bool = False
-) -> Packed | Sequences:
-    """The data in the form that the algorithm learns from, still on the host."""
-    if isinstance(policy, TransformerConfig):
-        return episodes.sequences(dataset, policy.context, policy.return_scale)
-    tails = None
-    if isinstance(algorithm, ActorCritic) and algorithm.learns_from == "tails":
-        tails = episodes.tails(dataset, algorithm.discount)
-    if isinstance(algorithm, ActorCritic):
-        dataset = episodes.n_step(dataset, n_step, algorithm.discount)
-    return stream.pack(episodes.transitions(dataset, tails), on_disk)
 
 
 def fingerprint(dataset: Dataset) -> str:

@@ -18,9 +18,10 @@ from edp.data.log import Dataset
 from edp.errors import UserError, first_line
 from edp.runs.checkpoints import Checkpoints
 from edp.runs.directory import Run
-from edp.runs.load import Init, best_of, from_leader, latest, learnable
+from edp.runs.load import best_of, from_leader, latest
 from edp.runs.scores import known_mean
 from edp.training import epoch, processes
+from edp.training.state import Init, learnable
 
 
 class Compiled(NamedTuple):
