@@ -1,4 +1,4 @@
-"""What every algorithm with every policy must do."""
+"""Tests that every algorithm passes with every policy that it can train."""
 
 import os
 import subprocess
@@ -209,7 +209,7 @@ class TestWithOthers(Contract):
 
 def test_seeds_are_split_over_devices(hopper_file, tmp_path):
     """In a process with eight virtual devices; the checks are in run_sharded.py."""
-    script = Path(__file__).with_name("run_sharded.py")
+    script = Path(__file__).parents[1] / "run_sharded.py"
     env = os.environ | {"XLA_FLAGS": os.environ["XLA_FLAGS"] + " --xla_force_host_platform_device_count=8"}
     done = subprocess.run([sys.executable, script, hopper_file, tmp_path], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr[-2000:]
