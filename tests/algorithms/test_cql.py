@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tiny import BATCH, critic
 
 from edp.algorithms import CQL
 from edp.algorithms.cql import conservative_gap
 from edp.errors import UserError
 from edp.policies import DeterministicConfig, DiffusionConfig, Fit, GaussianConfig, Policy
+from support.tiny_batch import BATCH, critic
 
 
 class FakePolicy:

@@ -4,13 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tiny import BATCH, critic
 
 from edp.algorithms.actor_critic import critic_loss
 from edp.algorithms.base import adam, descend, for_each_member, init_learner
 from edp.algorithms.td3bc import TD3BC
 from edp.networks import Critic
 from edp.policies import Fit
+from support.tiny_batch import BATCH, critic
 
 
 class FakeCritic:

@@ -15,16 +15,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edp.acting.rollout import Pool, evaluate
-from edp.algorithms import ALGORITHMS
+from edp.acting.rollout import Pool, roll_out_policies
+from edp.acting.selection import Selection
+from edp.algorithms import ALGORITHMS, InitialState
 from edp.bench.flops import gemm, matmul_flops, seconds
 from edp.config import defaults
-from edp.data.log import Dataset
+from edp.data.dataset import Dataset
+from edp.devices.seeds import seed_keys
 from edp.envs.make import make_env
 from edp.policies import POLICIES
-from edp.runs.directory import about_here
-from edp.training import epoch
-from edp.training.state import Init, learnable
+from edp.runs.provenance import provenance
+from edp.training.epoch import epoch, epoch_keys, init_states
+from edp.training.state import learnable
 
 OBS, ACT, BATCH, ROWS = 17, 6, 256, 100_000
 GEMM, LARGE_GEMM = "GEMM 256³", "GEMM 1024³"
@@ -72,16 +74,16 @@ def parts(algorithm: str, policy: str, preset: str | None = None, **options: Any
 def training(algorithm: Any, policy: Any, rows: int = ROWS, seeds: int = 1) -> Case:
     """Training steps of all seeds in one program."""
     data = jax.tree.map(jnp.asarray, learnable(algorithm, policy, random_data(rows)))
-    keys = epoch.seed_keys(range(seeds))
-    states = epoch.init_states(Init(algorithm, policy, OBS, ACT), keys)
+    keys = seed_keys(range(seeds))
+    states = init_states(InitialState(algorithm, policy, OBS, ACT), keys)
     one = jax.tree.map(lambda leaf: leaf[0], states)
     flops = matmul_flops(algorithm.update, one, data.draw(keys[0], BATCH), keys[0])
     steps = int(np.clip(BLOCK_FLOPS // flops, 2, 100))  # of each seed, so that seeds are compared at equal lengths
-    step_keys = epoch.epoch_keys(keys, 1, steps)
+    step_keys = epoch_keys(keys, 1, steps)
 
     def run():
         nonlocal states
-        states, metrics, _ = epoch.epoch(algorithm.update, states, data, step_keys, batch_size=BATCH)
+        states, metrics, _ = epoch(algorithm.update, states, data, step_keys, batch_size=BATCH)
         return metrics
 
     return Case(run, steps, seeds * flops)
@@ -89,12 +91,12 @@ def training(algorithm: Any, policy: Any, rows: int = ROWS, seeds: int = 1) -> C
 
 def acting(policy: Any, steps: int = 100, episodes: int = 10) -> Case:
     """Environment steps of ten environments side by side, one sampled action each (no EAS)."""
-    policies = jax.vmap(lambda key: policy.build(OBS, ACT, key))(epoch.seed_keys(range(1)))
+    policies = jax.vmap(lambda key: policy.build(OBS, ACT, key))(seed_keys(range(1)))
     endless = partial(make_env, ENV, max_episode_steps=steps, terminate_when_unhealthy=False)
     pool = Pool(endless, episodes)
     one = jax.tree.map(lambda leaf: leaf[0], policies)
     flops = matmul_flops(lambda policy, obs, key: policy.act(obs, key), one, jnp.zeros((1, OBS)), jax.random.key(0))
-    run = lambda: evaluate(policies, None, [pool], episodes=episodes, actions=1, seed=0)  # noqa: E731
+    run = partial(roll_out_policies, policies, None, [pool], episodes=episodes, seed=0, selection=Selection())
     return Case(run, steps * episodes, flops)
 
 
@@ -163,4 +165,4 @@ def machine() -> dict[str, str | int | None]:
         named = (line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name"))
         processor = next(named, processor)
     device = {"device": jax.devices()[0].device_kind, "devices": jax.device_count()}
-    return about_here()["packages"] | device | {"processor": processor, "cores": os.cpu_count()}
+    return provenance()["packages"] | device | {"processor": processor, "cores": os.cpu_count()}

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edp.cli.parser import Parser, given
+from edp.cli.parser import Parser, given_options
 from edp.errors import UserError, unknown
 
 
@@ -67,7 +67,7 @@ def main(argv: list[str]) -> int:
 
 
 def ablate_acting(argv: list[str]) -> int:
-    from edp.config.spec import EvalOptions, check_acting
+    from edp.config.spec import EvalOptions, acting_sampler
 
     parser = Parser("edp ablate", DESCRIPTION, "NAME RUN")
     parser.add_argument("name", metavar="NAME", help=", ".join(ACTING))
@@ -75,27 +75,30 @@ def ablate_acting(argv: list[str]) -> int:
     parser.add_fields(EvalOptions, "evaluation (defaults: those of the run)")
     values = parser.parse(argv)
     ablation = ACTING[values.name]
-    chosen = given([EvalOptions], values)
+    chosen = given_options([EvalOptions], values)
     if ablation.option in chosen:
         raise UserError(f"edp ablate {values.name} varies that option itself: leave it out")
 
-    from edp.acting.evaluator import Evaluator, without_nan
+    from edp.acting.evaluator import Evaluator
     from edp.cli.display import evaluation_line
     from edp.cli.locate import load_noting
-    from edp.options import check
+    from edp.options import check_options
     from edp.runs.directory import Run
+    from edp.runs.rows import finite_or_none
 
     folder = Run.open(values.run)
     spec, found = load_noting(folder)
-    options = [check(replace(spec.evaluation, **chosen, **{ablation.option: value})) for value in ablation.values]
+    options = [
+        check_options(replace(spec.evaluation, **chosen, **{ablation.option: value})) for value in ablation.values
+    ]
     options = [replace(one, eas_spread=0.0) if one.eas == 1 else one for one in options]
     for one in options:
-        check_acting(spec, one)
+        acting_sampler(spec.algorithm, spec.policy, one)
     scores = []
     for value, one in zip(ablation.values, options, strict=True):
         evaluate = Evaluator(spec, one)
         evaluation = evaluate(found.tree, found.step, folder, f"ablation {values.name}", failed=found.failed)
-        scores.append([without_nan(row) for row in evaluation.scores.tolist()])
+        scores.append([finite_or_none(row) for row in evaluation.scores.tolist()])
         print(evaluation_line(evaluation, spec, f"{ablation.label}: {value:<4g}"), flush=True)
     out = folder.folder / "ablations"
     out.mkdir(exist_ok=True)

@@ -27,7 +27,7 @@ def group(runs: list, by: str) -> tuple[dict, int]:
     """The scores of each method, (seeds, tasks), and the fewest episodes of an evaluation; all have the same tasks."""
     import numpy as np
 
-    from edp.cli.locate import note
+    from edp.cli.progress import note
     from edp.runs import scores as metrics
 
     scores: dict[str, dict[str, list]] = {}

@@ -77,7 +77,7 @@ def make(argv: list[str]) -> int:
 
 
 def make_built_in(task, values) -> Path:
-    from edp.cli.locate import counting
+    from edp.cli.progress import counting
     from edp.data import tasks
 
     refuse_given(values, f"{task.name} is made in one way only", keep=())
@@ -88,7 +88,7 @@ def make_built_in(task, values) -> Path:
 
 
 def make_look_alike(task, values) -> Path:
-    from edp.cli.locate import counting
+    from edp.cli.progress import counting
     from edp.data import tasks
     from edp.data.synthesis import lookalikes
 
@@ -108,7 +108,7 @@ def make_look_alike(task, values) -> Path:
 
 
 def make_new(path: Path, values) -> Path:
-    from edp.cli.locate import counting
+    from edp.cli.progress import counting
     from edp.data.synthesis import behaviours
     from edp.data.synthesis.make import Behaviour
     from edp.data.synthesis.make import make as make_file
@@ -170,7 +170,7 @@ def get(argv: list[str]) -> int:
     parser.add_argument("task", metavar="TASK", help="a task's name (edp data list), or minari:NAME")
     values = parser.parse(argv)
 
-    from edp.cli.locate import download
+    from edp.cli.locate import download_with_bar
     from edp.data import formats, tasks
 
     if values.task.startswith(formats.MINARI):
@@ -181,5 +181,5 @@ def get(argv: list[str]) -> int:
     task = tasks.get(values.task)
     if task.local:
         raise UserError(f"{task.name} is made on this machine: edp data make {task.name}")
-    print(tasks.on_disk(task) or download(task))
+    print(tasks.on_disk(task) or download_with_bar(task))
     return 0

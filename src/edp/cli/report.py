@@ -1,6 +1,7 @@
 """edp report RUN …"""
 
 import time
+from functools import partial
 from pathlib import Path
 
 from edp.cli.parser import Parser
@@ -76,31 +77,32 @@ def main(argv: list[str]) -> int:
 
 def look_at_all(folders: list[Path], env: str | None) -> None:
     """What each policy does, kept in its run directory; what cannot be looked at is told and passed over."""
-    from edp.acting.inspect import look_at, seen_at
-    from edp.cli.locate import counting, find_data_of, load_noting, note
-    from edp.cli.train import with_env
+    from edp.acting.inspect import inspect_policy, inspected_parts
+    from edp.cli.locate import find_file, load_noting
+    from edp.cli.progress import counting, note
     from edp.runs.directory import Run
-    from edp.runs.load import read_data
+    from edp.runs.load import locate_run_data, read_run_data, with_environment
 
     with counting("policies looked at", len(folders)) as advance:
         for done, folder in enumerate(folders, 1):
             try:
                 run = Run.open(folder)
                 spec, found = load_noting(run)
-                seen = seen_at(run, found.step)
+                seen = inspected_parts(run, found.step)
                 try:
-                    spec = with_env(spec, env if spec.task.own else None, run.config, run)
+                    spec = with_environment(spec, env if env and spec.task.own else "", run)
                 except UserError as error:
                     if "episode" not in seen:
                         note(f"{error} (so no episode is played)")
                 wanted = {"actions", "episode"} if spec.task.env else {"actions"}
                 if (wanted if not spec.policy.reads_histories else {"step"}) - seen:
                     try:
-                        data = read_data(run, spec, find_data_of(run, spec, quiet=True, advice=""))
+                        place = locate_run_data(run, spec, partial(find_file, quiet=True), advice="")
+                        data = read_run_data(run, spec, place)
                     except UserError as error:
                         note(f"{error} (so its actions are not compared with the data's)")
                         data = None
-                    look_at(run, spec, found, data)
+                    inspect_policy(run, spec, found, data)
             except UserError as error:
                 note(f"{error} (so it is not looked at)")
             advance(done)

@@ -10,6 +10,7 @@ from rich.table import Column, Table
 
 from edp.acting.evaluator import Evaluation
 from edp.algorithms import ALGORITHMS
+from edp.cli.parser import as_flags, flag
 from edp.config import defaults
 from edp.config.defaults import Settings
 from edp.config.spec import EvalOptions, Spec
@@ -17,13 +18,12 @@ from edp.data import tasks
 from edp.data.log import Dataset
 from edp.data.synthesis import lookalikes
 from edp.envs.make import MOST_STEPS
-from edp.options import flag
 from edp.report import published
 from edp.report.collect import Entry
 from edp.report.columns import printed_scores
 from edp.runs import scores as metrics
 from edp.runs.directory import Run
-from edp.runs.load import best_of
+from edp.runs.load import best_step
 
 
 def task_table() -> None:
@@ -102,10 +102,10 @@ def print_config(groups: dict[str, type], resolved: Settings) -> None:
     for title, cls in groups.items():
         table.add_row(f"[bold]{title}[/bold]", "", "")
         for entry in fields(cls):
-            setting = resolved.origins[entry.name]
+            setting = resolved.values[entry.name]
             value = ",".join(map(str, setting.value)) if isinstance(setting.value, tuple) else str(setting.value)
             style = "dim" if setting.origin == "default" else ""
-            table.add_row(f"  {flag(entry.name)}", escape(value), setting.origin, style=style)
+            table.add_row(f"  {flag(entry.name)}", escape(value), as_flags(setting.origin), style=style)
     Console(width=110 if not sys.stdout.isatty() else None).print(table, highlight=False)
 
 
@@ -167,7 +167,7 @@ def validation_tables(spec: Spec, folder: Run, console: Console) -> None:
     if not policies:
         return
     table = Table("action", "data: mean ± std", "5 % to 95 %", "policy: mean ± std", "5 % to 95 %", "range")
-    for i, (low, high) in enumerate(zip(spec.scale.low, spec.scale.high, strict=True)):
+    for i, (low, high) in enumerate(zip(spec.units.low, spec.units.high, strict=True)):
         numbers = ("mean", "std", "q05", "q95")
         policy = {name: float(np.mean([each[name][i] for each in policies])) for name in numbers}
         shown = [text for part in ({name: data[name][i] for name in numbers}, policy) for text in spread_texts(part)]
@@ -202,7 +202,7 @@ def offline_table(spec: Spec, rows: list[dict], folder: Run) -> None:
     seeds = [f"seed {spec.training.seed + i}" for i in range(spec.training.seeds)]
     table = Table("step", "value by FQE", *(seeds if len(seeds) > 1 else []), spec.task.measure, title=folder.title)
     values = {row["step"]: metrics.known_mean(row["values"]) for row in rows}
-    best = best_of(values, values)
+    best = best_step(values, values)
     for row in rows:
         each = ["-" if value is None else f"{value:.4g}" for value in row["values"]] if len(seeds) > 1 else []
         score = score_text(np.array(scores[row["step"]], float)) if row["step"] in scores else "-"

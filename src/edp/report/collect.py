@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from edp.errors import UserError, first_line
-from edp.runs.directory import Row, Run, row_of
+from edp.runs.directory import Run
+from edp.runs.rows import Row, parse_line
 from edp.runs.scores import Curve
 
 POINTS, FEWEST = 300, 40  # of a curve of losses or speeds
@@ -165,7 +166,7 @@ LOGS = ("evaluations", "metrics", "validations", "times")
 def rows_in(entry: Entry, run: Run, name: str) -> list[Row]:
     """The rows of a log; lines that are none are noted."""
     lines = run.lines(name)
-    rows = [row for text in lines if (row := row_of(text))]
+    rows = [row for text in lines if (row := parse_line(text))]
     if len(rows) < len(lines):
         entry.notes.append(f"{len(lines) - len(rows)} of {len(lines)} lines of {name} cannot be read")
     return rows

@@ -1,35 +1,13 @@
-"""The training state of one seed, and the data in the form that an algorithm learns from."""
+"""The data on which an algorithm learns, in the form that it draws batches from."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
-
-import jax
-from jaxtyping import PRNGKeyArray
 
 from edp.algorithms import Algorithm
 from edp.batches import Packed, Sequences
 from edp.data import episodes, stream
-from edp.data.log import Dataset
+from edp.data.dataset import Dataset
 from edp.policies import PolicyConfig
-
-
-@dataclass(frozen=True)
-class Init:
-    """A function from a random key to one seed's training state.
-
-    Instances with the same options are equal, so that JAX compiles them once.
-    """
-
-    algorithm: Algorithm
-    policy: PolicyConfig
-    obs_dim: int
-    act_dim: int
-
-    def __call__(self, key: PRNGKeyArray) -> Any:
-        policy_key, algorithm_key = jax.random.split(key)
-        policy = self.policy.build(self.obs_dim, self.act_dim, policy_key)
-        return self.algorithm.init(policy, self.obs_dim, self.act_dim, algorithm_key)
 
 
 def pack_transitions(algorithm: Any, policy: Any, dataset: Dataset, n_step: int, on_disk: bool) -> Packed:

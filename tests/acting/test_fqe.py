@@ -10,9 +10,9 @@ import pytest
 
 import edp
 from edp.acting import fqe
-from edp.acting.rollout import PLAIN_WAY
+from edp.acting.selection import Selection
 from edp.cli import main
-from edp.data.log import Dataset
+from edp.data.dataset import Dataset
 from edp.runs.directory import Run
 
 DISCOUNT = 0.9
@@ -39,8 +39,8 @@ def data(rng, reach=1.0, rows=2000):
 
 
 def values(dataset, slopes, options=OPTIONS):
-    problem = fqe.prepare(dataset, options)
-    return fqe.evaluate(Line(jnp.array(slopes)), None, problem, options, PLAIN_WAY, actions=1)
+    problem = fqe.prepare_problem(dataset, options)
+    return fqe.value_policies(Line(jnp.array(slopes)), None, problem, options, Selection())
 
 
 def test_known_values(rng):
@@ -70,7 +70,7 @@ def test_nearest_is_the_nearest(rng):
     points, among = rng.standard_normal((1203, 3)), rng.standard_normal((700, 3))
     apart = np.sort(np.linalg.norm(points[:, None] - among[None], axis=-1), axis=1)
     for rank in (0, 1):
-        found = fqe.nearest(jnp.asarray(points, jnp.float32), jnp.asarray(among, jnp.float32), rank)
+        found = fqe.nearest_distance(jnp.asarray(points, jnp.float32), jnp.asarray(among, jnp.float32), rank)
         np.testing.assert_allclose(found, apart[:, rank], atol=1e-3)
 
 

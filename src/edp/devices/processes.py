@@ -1,8 +1,8 @@
-"""One run trained by several processes, on one machine or many, which JAX connects.
+"""One run trained by several processes on one or more machines, connected by JAX.
 
-The first process leads: it alone reads the options, writes the run and prints. The others have seeds of their own.
-They tell each other what they must in ``exchange``, which all of them call in the same order; one that has to leave
-says so there, and the others follow it.
+The first process leads: it alone reads the options, writes the run and prints. Each process trains some of the seeds.
+All communication is ``exchange``, which all processes call in the same order. A process that has to end says so there,
+and the others end with it.
 """
 
 import atexit
@@ -22,25 +22,25 @@ from jax.experimental import multihost_utils
 
 from edp.errors import UserError, first_line
 
-WAIT = 300  # seconds for all processes to come
+WAIT = 300  # seconds until all processes must have started
 ADDRESS = "JAX_COORDINATOR_ADDRESS"
-LAUNCHERS = (  # who says how many processes there are, and which of them this one is
+LAUNCHERS = (  # environment variables: the number of processes, and the number of this one
     ("JAX_NUM_PROCESSES", "JAX_PROCESS_ID"),
-    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),  # of srun; the job's own number is there without it, too
+    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),  # of srun; SLURM_NTASKS is set without srun, too
     ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
 )
 
 
 class PeerError(UserError):
-    """Another process has left, or is lost."""
+    """Another process has ended, or the connection to it is lost."""
 
     def __init__(self, text: str, code: int):
         super().__init__(text)
         self.code = code
 
 
-def settings(env: Mapping[str, str]) -> dict[str, Any] | None:
-    """What ``jax.distributed.initialize`` is to be given; nothing, if this process is on its own."""
+def launch_settings(env: Mapping[str, str]) -> dict[str, Any] | None:
+    """The arguments of ``jax.distributed.initialize``; None if this is the only process."""
     count, number = next((names for names in LAUNCHERS if any(name in env for name in names)), LAUNCHERS[0])
     given = [name for name in (ADDRESS, count, number) if name in env]
     if not given or env.get(count) == "1":
@@ -58,16 +58,16 @@ def settings(env: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 def start() -> None:
-    """Join the other processes, if the environment tells of any. To be called before JAX is used."""
-    found = settings(os.environ)
+    """Connect to the other processes that the environment names, if any. Call this before JAX is used."""
+    found = launch_settings(os.environ)
     if found is None or jax.distributed.is_initialized():
         return
-    jax.config.update("jax_enable_preemption_service", False)  # it would take SIGTERM
+    jax.config.update("jax_enable_preemption_service", False)  # it would handle SIGTERM
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     if found["process_id"] == 0 and found["coordinator_address"]:
         check_port(found["coordinator_address"])
     who = f"process {found['process_id']} of {found['num_processes']}"
-    late = threading.Timer(WAIT, end, [f"{who}: not all of them have come within {WAIT} s"])  # JAX would abort
+    late = threading.Timer(WAIT, end, [f"{who}: not all processes have started within {WAIT} s"])  # before JAX aborts
     late.daemon = True
     late.start()
     try:
@@ -79,12 +79,12 @@ def start() -> None:
     devices = [len(jax.local_devices(number)) for number in range(found["num_processes"])]
     if len(set(devices)) > 1:
         raise UserError(f"{who}: they must have the same number of devices, not {devices}")
-    with hushed():
+    with silence_stdout():
         exchange()
 
 
 def check_port(address: str) -> None:
-    """JAX crashes if it cannot listen there."""
+    """Refuse an address at which this process cannot listen: JAX would crash."""
     try:
         socket.create_server(("", int(address.rpartition(":")[2]))).close()
     except (OSError, OverflowError) as error:
@@ -100,7 +100,7 @@ def leads() -> bool:
 
 
 def exchange(value: Any = None) -> list[Any]:
-    """What every process has to say, in JSON, by its number."""
+    """Send a JSON value to all processes. Returns the values of all processes, in their order."""
     if processes() == 1:
         return [value]
     heard = meet({"value": value})
@@ -111,20 +111,20 @@ def exchange(value: Any = None) -> list[Any]:
 
 
 def to_host(tree: Any) -> Any:
-    """Arrays that are split over all processes, whole."""
+    """Arrays that are sharded over all processes, as complete NumPy arrays."""
     if processes() == 1:
         return jax.tree.map(np.asarray, tree)
-    exchange()  # one that has left is not waited for
+    exchange()  # raises if a process has ended; the next call would wait for it
     with connected():
         return multihost_utils.process_allgather(own(tree), tiled=True)
 
 
 def from_leader(tree: Any) -> Any:
-    """The arrays of the first process, bit for bit; those of the others tell their shapes."""
+    """The arrays of the leading process, bit for bit, in all processes. ``tree`` gives the shapes."""
     if processes() == 1:
         return tree
     exchange()
-    with connected():  # as bytes, because they are added up on the way, and -0.0 + 0.0 is 0.0
+    with connected():  # as bytes, because JAX adds up the arrays, and -0.0 + 0.0 is 0.0
         given = multihost_utils.broadcast_one_to_all(
             jax.tree.map(lambda leaf: np.ascontiguousarray(leaf).view(np.uint8), tree)
         )
@@ -132,7 +132,7 @@ def from_leader(tree: Any) -> Any:
 
 
 def own(tree: Any) -> Any:
-    """This process's part of arrays that are split over all."""
+    """This process's part of arrays that are sharded over all processes."""
     if processes() == 1:
         return tree
     part = multihost_utils.global_array_to_host_local_array
@@ -141,7 +141,7 @@ def own(tree: Any) -> Any:
 
 @contextmanager
 def together() -> Iterator[None]:
-    """All processes end together: an error of one ends the others, and the first one tells it."""
+    """End all processes together: an error in one ends the others, and the leading process prints it."""
     if processes() == 1:
         yield
         return
@@ -155,7 +155,7 @@ def together() -> Iterator[None]:
     except KeyboardInterrupt:
         atexit.register(end, code=130)
         raise
-    except SystemExit as error:  # after --help
+    except SystemExit as error:  # after the help text
         meet({"code": error.code, "why": "has ended"})
         raise
     except Exception as error:
@@ -167,18 +167,18 @@ def together() -> Iterator[None]:
 
 
 def meet(message: dict[str, Any]) -> list[dict[str, Any]]:
-    """A round in which every process hears what all of them say."""
+    """Send a message to all processes. Returns the messages of all processes."""
     text = np.frombuffer(json.dumps(message).encode(), np.uint8)
     with connected():
         sizes = multihost_utils.process_allgather(np.int32(len(text)))
-        width = 1 << int(sizes.max()).bit_length()  # few widths, because each is compiled
+        width = 1 << int(sizes.max()).bit_length()  # a power of two, because each width is compiled
         rows = multihost_utils.process_allgather(np.pad(text, (0, width - len(text))))
     return [json.loads(row[:size].tobytes()) for row, size in zip(rows, sizes, strict=True)]
 
 
 @contextmanager
 def connected() -> Iterator[None]:
-    """Errors of the connection as one line. JAX would wait at the exit for the process that is lost."""
+    """Turn errors of the connection into one line, and exit without waiting for the lost process."""
     try:
         yield
     except jax.errors.JaxRuntimeError as error:
@@ -187,7 +187,7 @@ def connected() -> Iterator[None]:
 
 
 def end(text: str = "", code: int = 2) -> None:
-    """Leave without waiting for anybody."""
+    """Exit at once, without waiting for other processes."""
     if text:
         print(f"edp: {text}", file=sys.stderr)
     sys.stdout.flush()
@@ -196,8 +196,8 @@ def end(text: str = "", code: int = 2) -> None:
 
 
 @contextmanager
-def hushed() -> Iterator[None]:
-    """Gloo prints that it is connected; whatever this process prints itself is not meant to go with it."""
+def silence_stdout() -> Iterator[None]:
+    """Discard what C++ code prints: Gloo reports that it is connected."""
     sys.stdout.flush()
     kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)

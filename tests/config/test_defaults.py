@@ -1,4 +1,4 @@
-"""Where the values of options come from."""
+"""Default values of options, and where each value comes from."""
 
 from dataclasses import fields
 
@@ -13,7 +13,7 @@ from edp.policies import POLICIES
 
 def resolved(algorithm="td3bc", policy="diffusion", domain="locomotion", preset=None, task=None, **given):
     classes = ALGORITHMS[algorithm], POLICIES[policy], DataOptions, TrainOptions, EvalOptions
-    return defaults.resolve(classes, defaults.layers(algorithm, policy, domain, task or {}, preset), given).origins
+    return defaults.resolve(classes, defaults.layers(algorithm, policy, domain, task or {}, preset), given).values
 
 
 # The paper's table of hyper-parameters: learning rate, clipping, loss weight, epochs of 1,000 steps, batch size.
@@ -64,21 +64,21 @@ def test_later_layers_win_and_the_command_line_wins_over_all():
 
 
 def test_onestep_evaluates_for_half_of_the_steps_unless_told():
-    assert resolved("onestep", steps=30)["evaluation_steps"] == (15, "half of --steps")
+    assert resolved("onestep", steps=30)["evaluation_steps"] == (15, "half of `steps`")
     assert resolved("onestep", steps=30, evaluation_steps=5)["evaluation_steps"] == (5, "command line")
 
 
 def test_choices_of_algorithm_and_policy():
-    assert defaults.choose(None, None, None) == ("td3bc", "diffusion")
-    assert defaults.choose("dt", None, None) == ("dt", "transformer")
-    assert defaults.choose(None, None, "bc-10") == ("bc", "diffusion")
-    assert defaults.choose("iql", "gaussian", "edp") == ("iql", "gaussian")
+    assert defaults.choose_names(None, None, None) == ("td3bc", "diffusion")
+    assert defaults.choose_names("dt", None, None) == ("dt", "transformer")
+    assert defaults.choose_names(None, None, "bc-10") == ("bc", "diffusion")
+    assert defaults.choose_names("iql", "gaussian", "edp") == ("iql", "gaussian")
     with pytest.raises(UserError, match="did you mean 'edp-without-ap'"):
-        defaults.choose(None, None, "edp-without-pa")
+        defaults.choose_names(None, None, "edp-without-pa")
 
 
 def test_a_preset_that_cannot_be_followed_is_refused():
-    with pytest.raises(UserError, match="preset dql sets --sampler"):
+    with pytest.raises(UserError, match="preset dql sets `sampler`"):
         resolved("td3bc", "gaussian", preset="dql")
 
 
@@ -86,7 +86,7 @@ def test_a_preset_that_cannot_be_followed_is_refused():
 def test_every_preset_builds(preset):
     import jax
 
-    algorithm, policy = defaults.choose(None, None, preset)
+    algorithm, policy = defaults.choose_names(None, None, preset)
     classes = ALGORITHMS[algorithm], POLICIES[policy], DataOptions, TrainOptions, EvalOptions
     parts = defaults.resolve(classes, defaults.layers(algorithm, policy, "locomotion", {}, preset), {}).parts
     parts[0].check(parts[1])
@@ -165,7 +165,7 @@ def test_the_papers_loss_weight_is_for_diffusion_policies():
 
 
 def test_runs_too_short_for_an_average_act_online():
-    assert resolved(steps=1000)["act_with"] == ("online", "no average before --policy-target-after")
+    assert resolved(steps=1000)["act_with"] == ("online", "no average before `policy_target_after`")
     assert resolved(steps=1001)["act_with"] == ("average", "default")
     assert resolved(steps=10, act_with="average")["act_with"] == ("average", "command line")
 

@@ -1,14 +1,14 @@
-import gymnasium
+"""Controlled sampling and energy-based action selection."""
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
 
-from edp.acting.rollout import Pool, Way, act, evaluate, roll_out, select_by_energy
-from edp.envs.make import make_env
+from edp.acting.selection import Selection, act, select_action
 from edp.networks import Critic
-from edp.policies import DiffusionConfig, GaussianConfig, TransformerConfig
+from edp.policies import DiffusionConfig, GaussianConfig
 from edp.policies.base import PLAIN, Control
 from edp.policies.gaussian import Gaussian
 
@@ -32,7 +32,7 @@ def critic(obs, action):
 def test_eas_draws_by_exp_q_for_several_states_at_once():
     """With many candidates, EAS draws action a in state s with probability proportional to exp(s · a)."""
     states, draws = jnp.asarray([[0.0], [0.5], [-1.0]]), 3000
-    act = jax.jit(jax.vmap(lambda key: select_by_energy(Uniform(), critic, states, key, 200)))  # pyright: ignore
+    act = jax.jit(jax.vmap(lambda key: select_action(Uniform(), critic, states, key, Selection(200))))  # pyright: ignore
     actions = np.asarray(act(jax.random.split(jax.random.key(0), draws)))[:, :, 0]
     for i, state in enumerate(np.asarray(states)[:, 0]):
         counts = np.bincount((4 * actions[:, i]).astype(int), minlength=4)
@@ -43,20 +43,21 @@ def test_eas_draws_by_exp_q_for_several_states_at_once():
 def test_eas_with_one_action_is_plain_sampling():
     obs, key = jnp.ones((5, 1)), jax.random.key(0)
     plain = Uniform().sample(obs, jax.random.split(key)[0])
-    np.testing.assert_array_equal(select_by_energy(Uniform(), critic, obs, key, 1), plain)  # pyright: ignore
+    np.testing.assert_array_equal(select_action(Uniform(), critic, obs, key, Selection()), plain)  # pyright: ignore
 
 
 def test_eas_at_another_temperature_draws_by_exp_q_over_it_and_at_zero_takes_the_best():
     states, draws = jnp.asarray([[0.5], [-1.0]]), 3000
     for temperature in (0.5, 2.0):
-        way = Way(temperature=temperature)
-        act = jax.jit(jax.vmap(lambda key, way=way: select_by_energy(Uniform(), critic, states, key, 200, way)))  # pyright: ignore
+        selection = Selection(200, temperature=temperature)
+        choose = lambda key, selection=selection: select_action(Uniform(), critic, states, key, selection)  # pyright: ignore # noqa: E731
+        act = jax.jit(jax.vmap(choose))
         actions = np.asarray(act(jax.random.split(jax.random.key(0), draws)))[:, :, 0]
         for i, state in enumerate(np.asarray(states)[:, 0]):
             counts = np.bincount((4 * actions[:, i]).astype(int), minlength=4)
             expected = np.exp(state * np.arange(4) / temperature)
             assert stats.chisquare(counts, draws * expected / expected.sum()).pvalue > 1e-3
-    best = select_by_energy(Uniform(), critic, states, jax.random.key(0), 200, Way(temperature=0.0))  # pyright: ignore
+    best = select_action(Uniform(), critic, states, jax.random.key(0), Selection(200, temperature=0.0))  # pyright: ignore
     np.testing.assert_array_equal(best, [[0.75], [0]])
 
 
@@ -94,82 +95,8 @@ def test_the_ways_of_acting_share_one_compiled_program():
     numbers = jnp.ones((2, 4, 3)), jnp.zeros((2, 4)), jnp.zeros((2, 4), int)
     before = act._cache_size()
     seen = [
-        act(policies, critics, None, *numbers, keys, Way(Control(scale, noise), temperature, spread), 5)[1]
+        act(policies, critics, None, *numbers, keys, Selection(5, Control(scale, noise), temperature, spread))[1]
         for scale, noise, temperature, spread in ((1.0, 1.0, 1.0, 0.0), (2.0, 0.5, 0.0, 0.0), (1.0, 0.0, 3.0, 0.1))
     ]
     assert act._cache_size() == before + 1
     assert not np.array_equal(seen[0], seen[1])
-
-
-class Countdown(gymnasium.Env):
-    """Rewards the action for as many steps as the seed of its reset says."""
-
-    observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,))
-
-    def reset(self, *, seed=None, options=None):
-        self.left = seed
-        return np.array([float(seed)]), {}
-
-    def step(self, action):
-        self.left -= 1
-        assert self.left >= 0, "stepped after its end"
-        return np.array([float(self.left)]), float(action[0]), self.left == 0, False, {}
-
-
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_episodes_of_different_lengths_end_on_their_own(size):
-    pools = [Pool(Countdown, size) for _ in range(2)]
-    scale = np.array([[[1.0]] * 3, [[10.0]] * 3])
-    episodes = roll_out(lambda obs, rewards, steps: scale, pools, 3, first_seed=2)
-    np.testing.assert_array_equal(episodes.lengths, [[2, 3, 4]] * 2)
-    assert episodes.returns == pytest.approx(np.array([[2, 3, 4], [20, 30, 40]]))
-    assert episodes.failures == {}
-
-
-class Faulty(Countdown):
-    """Raises, or gives NaN, in the episodes of some seeds."""
-
-    def reset(self, *, seed=None, options=None):
-        if seed == 5:
-            raise RuntimeError("no power\nand more")
-        self.seed = seed
-        return super().reset(seed=seed)
-
-    def step(self, action):
-        obs, reward, *rest = super().step(action)
-        if self.seed == 3 and self.left == 1:
-            raise ValueError("the arm is stuck")
-        return obs * (np.nan if self.seed == 4 and self.left == 2 else 1), reward, *rest
-
-
-@pytest.mark.parametrize("size", [1, 5])
-def test_an_environment_that_fails_costs_its_episode_only(size):
-    episodes = roll_out(lambda *_: np.ones((1, 5, 1)), [Pool(Faulty, size)], 5, first_seed=2)
-    np.testing.assert_array_equal(episodes.returns, [[2, np.nan, np.nan, np.nan, 6]])
-    assert episodes.failures == {
-        (0, 1): "ValueError at step 1: the arm is stuck",
-        (0, 2): "NaN or Inf at step 1",
-        (0, 3): "RuntimeError at step 0: no power",
-    }
-
-
-@pytest.mark.parametrize("config", [POLICIES["dpm"], TransformerConfig(context=4, width=8, layers=1)])
-def test_scores_do_not_depend_on_the_number_of_environments(config):
-    """Bit for bit, on real physics."""
-    policies = jax.vmap(lambda key: config.build(11, 3, key))(jax.random.split(jax.random.key(0), 2))
-    critics = jax.vmap(lambda key: Critic(11, 3, (8,), key))(jax.random.split(jax.random.key(1), 2))
-    found = [
-        evaluate(
-            policies,
-            None if config.deterministic else critics,
-            [Pool(lambda: make_env("edp/hopper-d4rl-v2"), size) for _ in range(2)],
-            episodes=4,
-            actions=1 if config.deterministic else 3,
-            seed=7,
-        )
-        for size in (1, 3, 4)
-    ]
-    for other in found[1:]:
-        np.testing.assert_array_equal(found[0].returns, other.returns)
-        np.testing.assert_array_equal(found[0].lengths, other.lengths)
-    assert len(np.unique(found[0].returns)) == 8

@@ -10,12 +10,12 @@ import time
 import numpy as np
 import pytest
 
+from edp.devices import processes as distributed
+from edp.devices.seeds import own_rows
 from edp.errors import UserError
 from edp.runs import load
-from edp.runs.checkpoints import by_name, digest
+from edp.runs.checkpoints import arrays_digest, leaves_by_name
 from edp.runs.directory import Run
-from edp.training import epoch
-from edp.training import processes as distributed
 
 EPOCH, STEPS, LONG = 10, 200, 1000
 SMALL = [
@@ -67,11 +67,11 @@ def run(argv, processes=1, **more):
 
 
 def arrays(folder):
-    return {name: np.asarray(leaf) for name, leaf in by_name(load.load(Run.open(folder))[1].tree).items()}
+    return {name: np.asarray(leaf) for name, leaf in leaves_by_name(load.load(Run.open(folder))[1].tree).items()}
 
 
 def assert_same(folder, whole):
-    assert digest(arrays(folder)) == digest(arrays(whole))
+    assert arrays_digest(arrays(folder)) == arrays_digest(arrays(whole))
     for name in ("metrics.jsonl", "evaluations.jsonl"):
         assert (folder / name).read_bytes() == (whole / name).read_bytes(), name
     assert Run.open(folder).status["state"] == "finished"
@@ -141,7 +141,7 @@ def test_an_error_of_any_process_is_told_once_before_anything_is_written(hopper_
 def test_seeds_that_cannot_be_shared(seeds, others, monkeypatch):
     monkeypatch.setattr("jax.process_count", lambda: 2)
     with pytest.raises(UserError, match=f"2 processes cannot share {seeds} seeds equally: use --seeds {others}$"):
-        epoch.own_rows(seeds)
+        own_rows(seeds)
 
 
 def test_one_that_waits_in_vain():
@@ -154,21 +154,21 @@ def test_one_that_waits_in_vain():
 class TestSettings:
     def test_on_its_own(self):
         for env in ({}, {"SLURM_NTASKS": "4"}, {"SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0"}):
-            assert distributed.settings(env) is None
+            assert distributed.launch_settings(env) is None
         alone = {"JAX_NUM_PROCESSES": "1", "SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3"}
-        assert distributed.settings(alone) is None
+        assert distributed.launch_settings(alone) is None
 
     @pytest.mark.parametrize(("count", "number"), distributed.LAUNCHERS)
     def test_of_a_launcher(self, count, number):
         env = {count: "4", number: "3", "JAX_COORDINATOR_ADDRESS": "node1:1234"}
-        assert distributed.settings(env) == {
+        assert distributed.launch_settings(env) == {
             "coordinator_address": "node1:1234",
             "num_processes": 4,
             "process_id": 3,
         }
 
     def test_slurm_knows_the_address(self):
-        found = distributed.settings({"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "1"})
+        found = distributed.launch_settings({"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "1"})
         assert found and found["coordinator_address"] is None
 
     @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ class TestSettings:
     )
     def test_that_are_wrong(self, env, why, monkeypatch, fails):
         with pytest.raises(UserError, match=why):
-            distributed.settings(env)
+            distributed.launch_settings(env)
         for name, value in env.items():
             monkeypatch.setenv(name, value)
         assert why in fails("train", "hopper-medium-v2")
