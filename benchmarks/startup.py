@@ -28,7 +28,7 @@ def make(path: Path) -> None:
     ends = np.arange(1, ROWS + 1) % 1000 == 0
     arrays = {"observations": rng.standard_normal((ROWS, OBS), np.float32), "rewards": rng.random(ROWS, np.float32)}
     arrays |= {"actions": rng.uniform(-1, 1, (ROWS, ACT)).astype(np.float32)}
-    hdf5.write(path, arrays | {"terminals": np.zeros(ROWS, bool), "timeouts": ends}, {})
+    hdf5.write_hdf5(path, arrays | {"terminals": np.zeros(ROWS, bool), "timeouts": ends}, {})
 
 
 def start(data: Path, out: Path, cache: Path) -> float:

@@ -23,6 +23,12 @@ if "EDP_TEST_COMPILED" not in os.environ:
 os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ["EDP_TEST_COMPILED"]
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
 
+from jaxtyping import install_import_hook
+
+# Check shapes and types of the pure parts at run time.
+PURE = ["edp.algorithms", "edp.batches", "edp.diffusion", "edp.networks", "edp.policies"]
+install_import_hook(PURE, "beartype.beartype")
+
 import h5py
 import jax
 import numpy as np

@@ -71,7 +71,7 @@ def test_acting_step_by_step_equals_one_look_at_the_history(model):
 
 
 def test_each_is_refused_with_the_wrong_partner():
-    with pytest.raises(UserError, match="use --policy transformer"):
+    with pytest.raises(UserError, match="use `policy=transformer`"):
         DT().check(GaussianConfig())
-    with pytest.raises(UserError, match="only --algo dt trains"):
+    with pytest.raises(UserError, match="only `algo=dt` trains"):
         TD3BC().check(CONFIG)

@@ -160,7 +160,7 @@ def test_options_of_an_environment_that_it_does_not_have(options, tmp_path, fail
 
 def test_environments_are_not_shown_while_they_are_evaluated():
     log = replace(edp.record("Room-v0", episodes=1), env_options={"render_mode": "human", "goal": 19.0})
-    assert json.loads(tasks.own("a.hdf5", log, "").env_options) == {"goal": 19.0}
+    assert json.loads(tasks.own_task("a.hdf5", log, "").env_options) == {"goal": 19.0}
 
 
 def test_wrong_words_in_python_are_the_user_s_errors_too(trained, tmp_path):
