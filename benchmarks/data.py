@@ -21,7 +21,6 @@ import h5py
 import numpy as np
 
 from edp.data.synthesis.jobs import worker_environment
-from edp.data.synthesis.make import 
 
 ROWS, OBS, ACT, ROUNDS = 2_000_000, 11, 3, 5
 EPISODES = 20
@@ -85,7 +84,8 @@ def making() -> dict:
     from edp.data.synthesis import behaviours
     from edp.data.synthesis.make import SHARD, STYLE, Behaviour, make_env, roll_out
 
-    actor, envs = behaviours.load_built_in("hopper-medium"), [make_env("edp/hopper-d4rl-v2") for _ in range(STYLE.parallel)]
+    actor = behaviours.load_built_in("hopper-medium")
+    envs = [make_env("edp/hopper-d4rl-v2") for _ in range(STYLE.parallel)]
     env, rng = make_env("edp/hopper-d4rl-v2"), np.random.default_rng(0)
 
     def recorded(seed: int) -> list[np.ndarray]:
