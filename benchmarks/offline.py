@@ -19,7 +19,7 @@ from scipy.stats import spearmanr
 from edp.acting import fqe
 from edp.acting.selection import acting_models, selection_of
 from edp.config.spec import acting_sampler
-from edp.data.locate import find
+from edp.data.locate import find_task_file
 from edp.runs import load
 from edp.runs.directory import Run
 from edp.runs.scores import curve
@@ -39,7 +39,7 @@ def main() -> None:
             continue
         if problem is None:
             problem = fqe.prepare_problem(
-                load.read_run_data(folder, spec, load.locate_run_data(folder, spec, find)), options
+                load.read_run_data(folder, spec, load.locate_run_data(folder, spec, find_task_file)), options
             )
         start, acting = time.perf_counter(), spec.evaluation
         models = acting_models(found.tree, acting.act_with, acting_sampler(spec.algorithm, spec.policy, acting))
