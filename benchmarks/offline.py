@@ -22,7 +22,7 @@ from edp.config.spec import acting_sampler
 from edp.data.locate import find_task_file
 from edp.runs import load
 from edp.runs.directory import Run
-from edp.runs.scores import curve
+from edp.runs.scores import curve_from_evaluations
 
 
 def main() -> None:
@@ -44,7 +44,9 @@ def main() -> None:
         start, acting = time.perf_counter(), spec.evaluation
         models = acting_models(found.tree, acting.act_with, acting_sampler(spec.algorithm, spec.policy, acting))
         found_values = fqe.value_policies(*models, problem, options, selection_of(acting))
-        scores = curve(folder.training_evaluations()).scores[-1]
+        curve = curve_from_evaluations(folder.training_evaluations())
+        assert curve is not None
+        scores = curve.scores[-1]
         config = folder.config
         for i, (value, score) in enumerate(zip(found_values, scores, strict=True)):
             best = f", best {spec.data.best:.0%}" if spec.data.best < 1 else ""

@@ -1,9 +1,10 @@
-"""edp data: tasks and their files. The commands for the user's own data are in logs.py."""
+"""edp data: tasks and their files. The commands for the user's own data are in data_logs.py."""
 
 from collections.abc import Collection
 from pathlib import Path
 
-from edp.cli import logs
+from edp.cli import data_logs
+from edp.cli.data_list import list_tasks
 from edp.cli.parser import Parser
 from edp.errors import UserError, unknown
 from edp.files import cache_folder
@@ -27,9 +28,9 @@ def main(argv: list[str]) -> int:
         "list": list_tasks,
         "get": get,
         "make": make,
-        "check": logs.check,
-        "convert": logs.convert,
-        "record": logs.record,
+        "check": data_logs.check,
+        "convert": data_logs.convert,
+        "record": data_logs.record,
     }
     if not argv or argv[0] in ("-h", "--help"):
         print(HELP)
@@ -149,21 +150,6 @@ def split_share(text: str) -> tuple[Path, float]:
     if not 0 < number < float("inf"):
         raise UserError(f"--policy {text}: a share must be a positive number")
     return Path(file), number
-
-
-def list_tasks(argv: list[str]) -> int:
-    parser = Parser("edp data list", "The tasks, and which of their files are here; or all about one.", "[TASK]")
-    parser.add_argument("task", metavar="TASK", nargs="?", help="show this one in full")
-    values = parser.parse(argv)
-
-    from edp.cli.tables import about_task, task_table
-    from edp.data import tasks
-
-    if values.task:
-        about_task(tasks.get(values.task))
-    else:
-        task_table()
-    return 0
 
 
 def get(argv: list[str]) -> int:

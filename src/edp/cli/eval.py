@@ -20,7 +20,7 @@ def main(argv: list[str]) -> int:
     from edp.acting.evaluator import Evaluator
     from edp.acting.fqe import FQEOptions
     from edp.cli.locate import load_noting
-    from edp.cli.tables import evaluation_table
+    from edp.cli.results import print_evaluation
     from edp.config.spec import EvalOptions
     from edp.runs.directory import Run
     from edp.runs.load import with_environment
@@ -58,7 +58,7 @@ def main(argv: list[str]) -> int:
     camera = video.filmed_env(spec.task.env, **json.loads(spec.task.env_options)) if values.video else None
     options = check_options(replace(spec.evaluation, **given_options([EvalOptions], values)))
     evaluation = Evaluator(spec, options)(found.tree, found.step, run, "eval", failed=found.failed)
-    evaluation_table(spec, evaluation, options, run)
+    print_evaluation(spec, evaluation, options, run)
     if camera:
         film(spec, found.tree, options, camera, values.video)
     return EXIT_FAILED if np.isnan(evaluation.scores).all() else 0
@@ -70,7 +70,7 @@ def value_offline(values) -> int:
     from edp.acting.selection import acting_models, selection_of
     from edp.cli.locate import find_file
     from edp.cli.progress import counting, note
-    from edp.cli.tables import offline_table
+    from edp.cli.results import print_offline_values
     from edp.config.spec import EvalOptions, acting_sampler
     from edp.runs import load
     from edp.runs.checkpoints import Checkpoints
@@ -107,7 +107,7 @@ def value_offline(values) -> int:
             advance(done)
     if not rows:
         raise UserError(f"{run.folder}: no checkpoint of it can be used")
-    offline_table(spec, rows, run)
+    print_offline_values(spec, rows, run)
     return 0
 
 

@@ -42,7 +42,7 @@ def start(argv: list[str]) -> int:
     choice = choice._replace(options=ranges | given_options(choice.groups.values(), values))
 
     from edp.cli.locate import find_file
-    from edp.cli.tables import print_config
+    from edp.cli.results import print_config
     from edp.runs import loggers
     from edp.runs.directory import RunExistsError
     from edp.training import prepare
@@ -159,7 +159,7 @@ def train(ready, values) -> int:
     from edp.acting.rollout import StoppedError
     from edp.cli.display import display
     from edp.cli.progress import note
-    from edp.cli.tables import result_table
+    from edp.cli.results import print_result
     from edp.runs.loggers import Loggers
     from edp.training.loop import TrainingError
 
@@ -185,7 +185,7 @@ def train(ready, values) -> int:
             return EXIT_FAILED
         finally:
             logs.close()
-    result_table(spec, ready.dataset, run)
+    print_result(spec, ready.dataset, run)
     for seed, why in experiment.failed.items():
         note(f"seed {seed} failed: {why}")
     return EXIT_FAILED if experiment.failed else 0
@@ -195,12 +195,12 @@ def event_numbers(event) -> dict[str, float]:
     """The numbers of an event by name, for loggers."""
     from edp.acting.evaluator import Evaluation
     from edp.acting.validation import Validation
-    from edp.runs.scores import known_mean
+    from edp.runs.scores import nan_mean
     from edp.training.loop import Epoch
 
     if isinstance(event, Epoch):
-        losses = {f"train/{name}": float(known_mean(values)) for name, values in event.metrics.items()}
+        losses = {f"train/{name}": float(nan_mean(values)) for name, values in event.metrics.items()}
         return losses | {"speed/steps_per_second": event.steps_per_second}
     if isinstance(event, Validation):
-        return {f"validation/{name}": float(known_mean(values)) for name, values in event.metrics.items()}
-    return {"evaluation/score": float(known_mean(event.scores))} if isinstance(event, Evaluation) else {}
+        return {f"validation/{name}": float(nan_mean(values)) for name, values in event.metrics.items()}
+    return {"evaluation/score": float(nan_mean(event.scores))} if isinstance(event, Evaluation) else {}

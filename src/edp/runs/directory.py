@@ -21,7 +21,7 @@ from edp.files import remove_temporary, write_errors, write_json, write_text
 from edp.runs.provenance import provenance
 from edp.runs.rows import Row, as_line, parse_line
 from edp.runs.schema import SCHEMA, read_config
-from edp.runs.scores import known_mean
+from edp.runs.scores import nan_mean
 
 LOCK = ".lock"
 LOCK_PATIENCE = 0.1  # seconds: looking at a lock takes it for a moment
@@ -178,11 +178,11 @@ class Run:
 
     def scores(self) -> dict[int, float]:
         """The mean score of each evaluation that training made, by step."""
-        return {row["step"]: float(known_mean(row["scores"])) for row in self.training_evaluations()}
+        return {row["step"]: float(nan_mean(row["scores"])) for row in self.training_evaluations()}
 
     def offline_values(self) -> dict[int, float]:
         """Values of checkpoints by fitted Q evaluation, as means over seeds, by step."""
-        return {row["step"]: float(known_mean(row["values"])) for row in self._rows("offline.jsonl")}
+        return {row["step"]: float(nan_mean(row["values"])) for row in self._rows("offline.jsonl")}
 
     def rewind(self, step: int) -> None:
         """Remove the rows that training wrote after this step, and lines that a crash left unfinished."""

@@ -26,7 +26,7 @@ from edp.runs.checkpoints import Checkpoint, Checkpoints
 from edp.runs.directory import Run
 from edp.runs.load import best_step, load_latest
 from edp.runs.rows import finite_or_none
-from edp.runs.scores import known_mean
+from edp.runs.scores import nan_mean
 from edp.training.epoch import epoch, epoch_keys, init_states, initial_keys
 from edp.training.state import learnable
 
@@ -166,7 +166,7 @@ class Experiment:
             return
         if self.evaluator and evaluates and step not in progress.scores:
             event = self.evaluator(self.states, step, run, failed=self.failed, stopping=stopping)
-            progress.scores[step] = float(known_mean(event.scores))
+            progress.scores[step] = float(nan_mean(event.scores))
             events.append(event)
         if self.validator and evaluates and step not in progress.validated:
             events.append(self.validator(self.states, step, run, self.failed))

@@ -17,7 +17,7 @@ from support.own_data import Room
 @pytest.fixture
 def short(monkeypatch):
     """What takes 10,000 steps otherwise."""
-    for module in ("edp.envs.make", "edp.data.synthesis.record", "edp.acting.evaluator", "edp.cli.tables"):
+    for module in ("edp.envs.make", "edp.data.synthesis.record", "edp.acting.evaluator", "edp.cli.display"):
         monkeypatch.setattr(f"{module}.MOST_STEPS", 30)
 
 

@@ -11,7 +11,8 @@ import pytest
 from edp.acting import inspect
 from edp.cli import main
 from edp.data import tasks
-from edp.report import collect, page
+from edp.report import page
+from edp.report.collect import read_runs
 
 SMALL = ["--steps", "4", "--epoch-steps", "2", "--hidden", "8", "--batch-size", "16", "--episodes", "1", "--quiet"]
 
@@ -119,8 +120,8 @@ def test_paths_in_a_maze(tmp_path, monkeypatch):
         assert len(path["points"]) == 21
         assert np.abs(path["points"][0]).max() < 0.2  # the ant starts at the origin
         assert 0 < path["goal"][0] < 2 and 8 < path["goal"][1] < 10
-    (entry,) = collect.read_all([run])
-    drawn = page.maze(entry)
+    (entry,) = read_runs([run])
+    drawn = page.maze_paths(entry)
     assert drawn and len(drawn["walls"]) == 18 and len(drawn["paths"]) == inspect.PATHS
 
 
@@ -212,5 +213,5 @@ def test_what_was_seen_may_be_damaged(trained, tmp_path, content):
     copy = tmp_path / "copy"
     shutil.copytree(trained, copy)
     (copy / "look.json").write_text(content)
-    text = page.build(collect.read_all([copy]), "title")
+    text = page.build_page(read_runs([copy]), "title")
     assert "<script>alert" not in text and "NaN" not in text.split('id="data"')[1].split("</script>")[0]
