@@ -187,8 +187,8 @@ def test_ranges_that_training_would_refuse(tmp_path, monkeypatch, capsys):
         ((3.0,), (3.0,), "error", "action '0' spans 0 to 0.1, and its range is 3 to 3", "training refuses it"),
         ((0.0,), (0.05, 2.0), "error", "action '0' spans 0 to 0.1, and its range is 0 to 0.05", "training refuses it"),
         ((0.0,), (2.0,), "note", "actions are not in [-1, 1]", "the range is the one given"),
-        ((0.0,), (), "note", "actions are not in [-1, 1]", "the range is the data's where --action-low and"),
-        ((), (), "note", "actions are not in [-1, 1]", "the range is the data's where --action-low and"),
+        ((0.0,), (), "note", "actions are not in [-1, 1]", "the range is the data's where `action_low` and"),
+        ((), (), "note", "actions are not in [-1, 1]", "the range is the data's where `action_low` and"),
     ],
 )
 def test_ranges_are_compared_as_training_does(low, high, level, what, effect):

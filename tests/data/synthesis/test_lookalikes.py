@@ -39,9 +39,9 @@ def test_a_look_alike_says_so_and_is_kept_apart(tmp_path, monkeypatch):
 
 def test_what_a_task_is_made_from(tmp_path):
     refused = {
-        ("hopper-medium-v2", 0, False): "one or more --policy FILE",
-        ("hopper-medium-v2", 1, True): "one or more --policy FILE",
-        ("kitchen-mixed-v0", 1, False): "--logs FILE",
+        ("hopper-medium-v2", 0, False): "one or more `policy=FILE",
+        ("hopper-medium-v2", 1, True): "one or more `policy=FILE",
+        ("kitchen-mixed-v0", 1, False): "`logs=FILE`",
         ("antmaze-large-play-v0", 0, True): "an ant that walks",
         ("kitchen-complete-v0", 0, True): "demonstrated by people",
         ("pen-human-v1", 1, False): "demonstrated by people",
