@@ -183,7 +183,7 @@ class Contract:
         memories = jax.vmap(lambda model: jax.vmap(lambda _: model.memory(1))(jnp.arange(4)))(states.policy.model)
         for step in range(2):
             inputs = jnp.full((2, 4, OBS), 0.1 * step), jnp.zeros((2, 4)), jnp.full((2, 4), step)
-            memories, actions = act(states.policy.model, critics, memories, *inputs, keys, Selection(10))
+            memories, actions = act(states.policy.model, critics, memories, *inputs, keys, Selection(candidates=10))
             assert actions.shape == (2, 4, ACT)
             assert np.abs(actions).max() <= 1
 
@@ -210,7 +210,7 @@ class TestWithOthers(Contract):
 
 def test_seeds_are_split_over_devices(hopper_file, tmp_path):
     """In a process with eight virtual devices; the checks are in run_sharded.py."""
-    script = Path(__file__).parents[1] / "run_sharded.py"
+    script = Path(__file__).with_name("run_sharded.py")
     env = os.environ | {"XLA_FLAGS": os.environ["XLA_FLAGS"] + " --xla_force_host_platform_device_count=8"}
     done = subprocess.run([sys.executable, script, hopper_file, tmp_path], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr[-2000:]

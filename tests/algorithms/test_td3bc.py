@@ -102,7 +102,7 @@ def test_descend_is_adam_on_clipped_gradients_and_moves_the_target():
     # Adam's first step is lr in each direction, whatever the size of the gradient.
     np.testing.assert_allclose(after.model, [2.9, 3.9], rtol=1e-5)
     np.testing.assert_allclose(after.target, [2.975, 3.975], rtol=1e-5)
-    np.testing.assert_allclose(after.opt[1][0].mu, 0.1 * np.full(2, 1 / np.sqrt(2)), rtol=1e-5)
+    np.testing.assert_allclose(after.opt[1][0].mu, 0.1 * np.full(2, 1 / np.sqrt(2)), rtol=1e-5)  # pyright: ignore[reportAttributeAccessIssue]
     assert float(metrics["sum"]) == 7.0
 
 
@@ -111,7 +111,7 @@ def test_each_member_of_an_ensemble_has_its_own_norm():
     start = init_learner(jnp.zeros((2, 2)), optimiser)
     grads = jnp.asarray([[0.3, 0.4], [30.0, 40.0]])
     after, _ = descend(start, lambda x: (jnp.sum(grads * x), {}), optimiser, 0.0)
-    np.testing.assert_allclose(after.opt[1][0].mu, 0.1 * np.array([[0.3, 0.4], [0.6, 0.8]]), rtol=1e-5)
+    np.testing.assert_allclose(after.opt[1][0].mu, 0.1 * np.array([[0.3, 0.4], [0.6, 0.8]]), rtol=1e-5)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_an_update_bootstraps_from_the_targets():

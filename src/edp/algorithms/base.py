@@ -1,7 +1,7 @@
 """The interface of algorithms (``Algorithm``), and the gradient step that all of them share (``descend``)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ Metrics = dict[str, Float[Array, ""]]
 Loss = tuple[Float[Array, ""], Metrics]
 
 
+@runtime_checkable
 class Algorithm(Protocol):
     """A frozen dataclass of hyper-parameters with these declarations and methods.
 
