@@ -20,12 +20,13 @@ from typing import Any
 
 import orjson
 
+import edp
 from edp.errors import UserError
 from edp.files import remove_temporary, write_errors, write_json, write_text
 from edp.runs.scores import known_mean
 
 SCHEMA = 4
-PACKAGES = ("edp", "jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "gymnasium", "mujoco", "numpy")
+PACKAGES = ("jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "gymnasium", "mujoco", "numpy")
 LOCK = ".lock"
 Row = dict[str, Any]
 
@@ -274,7 +275,7 @@ def locked(lock: int, tries: int = 5) -> bool:
 def about_here() -> Row:
     """What a run's numbers may depend on, beside its options."""
     return {
-        "packages": {name: version(name) for name in PACKAGES},
+        "packages": {"edp": edp.__version__, **{name: version(name) for name in PACKAGES}},
         "python": platform.python_version(),
         "commit": commit(),
     }
