@@ -9,6 +9,7 @@ A block after ``<!-- not run: REASON -->`` is not run, but its options are still
 import re
 import shlex
 import shutil
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,7 +29,7 @@ COMMAND = re.compile(r"^(?:\$ )?(edp (?:.*\\\n)*.*)$", re.M)
 NETWORK = ["--hidden", "8"]
 SHORT = {
     "train": [*"--steps 20 --epoch-steps 10 --eval-every 20 --episodes 1 --batch-size 8".split(), *NETWORK],
-    "train --resume": ["--steps", "20"],
+    "train --resume": ["--steps", "30"],
     "eval": ["--episodes", "1", "--eas", "2"],
     "eval --offline": ["--fqe-steps", "10", "--fqe-rows", "100"],
     "ablate": ["--episodes", "1"],
@@ -82,10 +83,11 @@ def home(tmp_path_factory):
     (folder / "d4rl").mkdir()
     write_hopper(folder / "d4rl" / "hopper_medium-v2.hdf5")
     shutil.copy(folder / "d4rl" / "hopper_medium-v2.hdf5", folder / "my-copy.hdf5")
-    table = heating_table()
     (folder / "logs").mkdir()
-    for name in ("logs.csv", "heating.csv", "logs/monday.csv", "logs/tuesday.csv"):
-        (folder / name).write_text(table)
+    for seed, name in enumerate(("logs.csv", "heating.csv", "logs/monday.csv", "logs/tuesday.csv")):
+        (folder / name).write_text(heating_table(seed))
+    (folder / "results").mkdir()
+    shutil.copy(ROOT / "results" / "bench.json", folder / "results")
     shutil.copy(ROOT / "examples" / "heating" / "columns.toml", folder)
     with pytest.MonkeyPatch.context() as patch:
         at_home(patch, folder)
@@ -112,13 +114,17 @@ def write_hopper(path: Path) -> None:
         file["timeouts"] = np.arange(1, n + 1) % 20 == 0
 
 
-def heating_table() -> str:
-    """Rows with the columns of the heating example, random."""
-    rng = np.random.default_rng(1)
-    head = ["turn", "room_temp_c", "outdoor_temp_c", "hour_sin", "hour_cos", "flow_temp_c", "valve_percent", "reward_eur"]
-    low, high = [15, -10, -1, -1, 18, 0, -1], [25, 15, 1, 1, 75, 100, 0]
+def heating_table(seed: int) -> str:
+    """Random rows with columns of the heating example."""
+    rng = np.random.default_rng(seed)
+    ranges = {
+        **{"room_temp_c": (15, 25), "outdoor_temp_c": (-10, 15), "return_temp_c": (20, 40), "solar_w_m2": (0, 500)},
+        **{"hour_sin": (-1, 1), "hour_cos": (-1, 1), "price_eur_kwh": (0.1, 0.4)},
+        **{"flow_temp_c": (18, 75), "valve_percent": (0, 100), "reward_eur": (-1, 0)},
+    }
+    low, high = zip(*ranges.values(), strict=True)
     rows = [[str(i // 10), *(f"{value:.4f}" for value in rng.uniform(low, high))] for i in range(200)]
-    return "\n".join(",".join(row) for row in [head, *rows]) + "\n"
+    return "\n".join(",".join(row) for row in [["turn", *ranges], *rows]) + "\n"
 
 
 PAGES = [document for document in DOCUMENTS if any(block.not_run is None for block in blocks(document))]
@@ -139,7 +145,7 @@ def test_the_code_of_a_page_runs(document, home, tmp_path, monkeypatch, capsys):
         if block.kind == "python":
             exec(compile("\n" * block.line + block.text, document.name, "exec"), names)
         for words in commands(block.text) if block.kind == "command" else ():
-            code = main(shortened(words))
+            start = __import__('time').time(); code = main(shortened(words)); print(words, round(__import__('time').time()-start,1), file=sys.__stderr__)
             said = capsys.readouterr()
             wanted = 2 if "\nedp: " in block.text else 0  # the block shows an error
             assert code == wanted, f"{where}: edp {' '.join(words)}\n{said.err}"
