@@ -15,7 +15,7 @@ test: .venv/ready-dev  ## the test suite
 	$(BIN)/pytest
 
 test-faults: .venv/ready-dev  ## many kills at random moments, and much damage (about 15 minutes)
-	EDP_KILLS=25 EDP_DAMAGES=25 $(BIN)/pytest -n0 tests/test_durable.py
+	EDP_KILLS=25 EDP_DAMAGES=25 $(BIN)/pytest -n0 tests/runs/test_checkpoints.py tests/training/test_resume.py tests/training/test_failures.py
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edp.acting import rollout
+from edp.acting import selection
 from edp.acting.policy import LoadedPolicy
 from edp.algorithms.td3bc import TD3BC
 from edp.bench.flops import gemm, gemm_rate, matmul_flops
@@ -44,7 +44,7 @@ def policy(eas: int, **options) -> LoadedPolicy:
 
 def flops_of(one: LoadedPolicy) -> int:
     inputs = jnp.zeros((1, 1, OBS)), jnp.zeros((1, 1)), jnp.zeros((1, 1), jnp.int32), jax.random.split(one._key, (1, 1))
-    act = lambda *args: rollout.act.__wrapped__(*args, one.options.way, one.options.eas)  # noqa: E731
+    act = lambda *args: selection.act.__wrapped__(*args, selection.selection_of(one.options))  # noqa: E731
     return matmul_flops(act, *one._models, None, *inputs)
 
 

@@ -14,12 +14,14 @@ from pathlib import Path
 
 import jax
 
+from edp.algorithms import InitialState
 from edp.bench.variants import ACT, BATCH, OBS, machine, parts, random_data
 from edp.config.spec import TrainOptions
+from edp.devices.seeds import seed_keys
 from edp.files import write_json
 from edp.runs.checkpoints import Checkpoints
-from edp.runs.load import Init, learnable
 from edp.training import epoch
+from edp.training.state import learnable
 
 STEPS, ROUNDS = 100, 12
 EVERY = TrainOptions().checkpoint_every
@@ -29,9 +31,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path)
     values = parser.parse_args()
-    (algorithm, policy), keys = parts("td3bc", "diffusion"), epoch.seed_keys(range(1))
+    (algorithm, policy), keys = parts("td3bc", "diffusion"), seed_keys(range(1))
     data = jax.tree.map(jax.numpy.asarray, learnable(algorithm, policy, random_data()))
-    states = epoch.init_states(Init(algorithm, policy, OBS, ACT), keys)
+    states = epoch.init_states(InitialState(algorithm, policy, OBS, ACT), keys)
     step_keys = epoch.epoch_keys(keys, 1, STEPS)
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(states))
     times, blocked = {True: [], False: []}, []

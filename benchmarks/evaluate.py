@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import edp.envs  # noqa: F401
-from edp.acting.rollout import PLAIN_WAY, Pool, act, evaluate
+from edp.acting.rollout import Pool, roll_out_policies
+from edp.acting.selection import Selection, act
 from edp.bench.flops import gemm, gemm_rate, matmul_flops, seconds
 from edp.bench.variants import machine
 from edp.files import write_json
@@ -42,13 +43,13 @@ def main() -> None:
     inputs = jnp.zeros((1, EPISODES, OBS)), jnp.zeros((1, EPISODES)), jnp.zeros((1, EPISODES), jnp.int32)
     places = jax.random.split(jax.random.key(1), (1, EPISODES))
     flops = STEPS * matmul_flops(
-        lambda *args: act.__wrapped__(*args, PLAIN_WAY, ACTIONS), policies, critics, None, *inputs, places
+        lambda *args: act.__wrapped__(*args, Selection(ACTIONS)), policies, critics, None, *inputs, places
     )
     pool, multiply = Pool(endless, EPISODES), gemm()
     actions = np.random.default_rng(0).uniform(-1, 1, (STEPS, EPISODES, ACT)).astype(np.float32)
 
     def whole() -> None:
-        found = evaluate(policies, critics, [pool], episodes=EPISODES, actions=ACTIONS, seed=0)
+        found = roll_out_policies(policies, critics, [pool], episodes=EPISODES, seed=0, selection=Selection(ACTIONS))
         assert (found.lengths == STEPS).all()
 
     def environments() -> None:

@@ -14,12 +14,14 @@ from pathlib import Path
 
 import jax
 
+from edp.algorithms import InitialState
 from edp.bench.flops import seconds
 from edp.bench.variants import ACT, BATCH, OBS, machine, parts, random_data
 from edp.data.stream import Blocks
+from edp.devices.seeds import replicate, seed_keys, seed_sharding
 from edp.files import write_json
-from edp.runs.load import Init, learnable
 from edp.training import epoch
+from edp.training.state import learnable
 
 ROWS, BLOCK, STEPS, ROUNDS = 5_000_000, 262_144, 250, 7  # as many rows for each step as 1M rows for 1,000 steps
 
@@ -32,10 +34,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path)
     values = parser.parse_args()
-    (algorithm, policy), keys = parts("td3bc", "diffusion"), epoch.seed_keys(range(1))
-    states = epoch.init_states(Init(algorithm, policy, OBS, ACT), keys)
+    (algorithm, policy), keys = parts("td3bc", "diffusion"), seed_keys(range(1))
+    states = epoch.init_states(InitialState(algorithm, policy, OBS, ACT), keys)
     step_keys = epoch.epoch_keys(keys, 1, STEPS)
-    put = partial(epoch.on_devices, like=epoch.seed_sharding(1))
+    put = partial(replicate, like=seed_sharding(1))
     whole = put(learnable(algorithm, policy, random_data(ROWS)))
     blocks = Blocks(learnable(algorithm, policy, random_data(ROWS), on_disk=True), BLOCK, 0, put)  # pyright: ignore
 

@@ -17,12 +17,12 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from edp.acting import fqe
-from edp.acting.evaluator import actors
-from edp.cli.locate import find_data_of
-from edp.config.spec import check_acting
+from edp.acting.selection import acting_models, selection_of
+from edp.config.spec import acting_sampler
+from edp.data.locate import find
 from edp.runs import load
 from edp.runs.directory import Run
-from edp.runs.scores import curve
+from edp.runs.scores import curve_from_evaluations
 
 
 def main() -> None:
@@ -38,11 +38,15 @@ def main() -> None:
             print(f"{path.name}: a policy that reads histories, passed over", file=sys.stderr)
             continue
         if problem is None:
-            problem = fqe.prepare(load.read_data(folder, spec, find_data_of(folder, spec)), options)
+            problem = fqe.prepare_problem(
+                load.read_run_data(folder, spec, load.locate_run_data(folder, spec, find)), options
+            )
         start, acting = time.perf_counter(), spec.evaluation
-        models = actors(found.tree, acting.act_with, check_acting(spec, acting))
-        found_values = fqe.evaluate(*models, problem, options, acting.way, acting.eas)
-        scores = curve(folder.training_evaluations()).scores[-1]
+        models = acting_models(found.tree, acting.act_with, acting_sampler(spec.algorithm, spec.policy, acting))
+        found_values = fqe.value_policies(*models, problem, options, selection_of(acting))
+        curve = curve_from_evaluations(folder.training_evaluations())
+        assert curve is not None
+        scores = curve.scores[-1]
         config = folder.config
         for i, (value, score) in enumerate(zip(found_values, scores, strict=True)):
             best = f", best {spec.data.best:.0%}" if spec.data.best < 1 else ""

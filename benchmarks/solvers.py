@@ -20,8 +20,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edp.acting.evaluator import actors
-from edp.cli.locate import find_data_of
+from edp.acting.selection import acting_models
+from edp.data.locate import find
 from edp.diffusion import Sampler
 from edp.diffusion.samplers import GRIDS
 from edp.files import write_json
@@ -123,9 +123,9 @@ def main() -> None:
     for path in options.runs:
         folder = Run.open(path)
         spec, checkpoint = load.load(folder)
-        dataset = load.read_data(folder, spec, find_data_of(folder, spec))
+        dataset = load.read_run_data(folder, spec, load.locate_run_data(folder, spec, find))
         rows = np.random.default_rng(0).choice(len(dataset.obs), STATES, replace=False)
-        models = actors(checkpoint.tree, "average", None)
+        models = acting_models(checkpoint.tree, "average", None)
         for i in range(spec.training.seeds):
             policy, critic = jax.tree.map(lambda leaf: jnp.asarray(leaf[i]), models)  # noqa: B023
             found = summary(study(policy, critic, jnp.asarray(dataset.obs[rows])))

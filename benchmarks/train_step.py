@@ -17,7 +17,7 @@ from rich.console import Console
 
 from edp.algorithms import ALGORITHMS
 from edp.bench.variants import Case, parts, training
-from edp.cli.bench import measured, show
+from edp.cli.bench import measure_with_status, print_rates
 from edp.errors import UserError
 from edp.files import write_json
 from edp.policies import POLICIES
@@ -53,8 +53,8 @@ def main() -> None:
     begins = tuple((values.only or "").split(","))
     cases = {(name, "training"): make() for name, make in (pairs() | variants()).items() if name.startswith(begins)}
     console = Console(width=140)
-    result = measured(cases, values.rounds, console)
-    show(result, console)
+    result = measure_with_status(cases, values.rounds, console)
+    print_rates(result, console)
     if values.json:
         write_json(values.json, result)
 

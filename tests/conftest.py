@@ -1,11 +1,20 @@
 import atexit
 import os
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
 # Tests compile many small programs and run each for a moment: spend little time on making them fast.
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()
+
+# Tests see neither the user's data nor the user's cache, and leave nothing behind.
+if "EDP_TEST_HOME" not in os.environ:
+    os.environ["EDP_TEST_HOME"] = tempfile.mkdtemp(prefix="edp-home-")
+    atexit.register(shutil.rmtree, os.environ["EDP_TEST_HOME"], ignore_errors=True)
+os.environ["HOME"] = os.environ["USERPROFILE"] = os.environ["EDP_TEST_HOME"]
+for name in ("EDP_DATA", "EDP_CACHE", "EDP_SERVER", "MINARI_DATASETS_PATH", "XDG_CACHE_HOME"):
+    os.environ.pop(name, None)
 
 # The processes that share the work, and those that tests start, share what they compile.
 if "EDP_TEST_COMPILED" not in os.environ:
@@ -20,6 +29,7 @@ import numpy as np
 import pytest
 
 from edp.cli import main
+from support import small_run
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
@@ -67,9 +77,23 @@ def hopper_file(tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="session")
+def whole(hopper_file, tmp_path_factory):
+    """A small run that nothing happened to (see ``support.small_run``)."""
+    out = tmp_path_factory.mktemp("runs") / "whole"
+    subprocess.run(small_run.command(*small_run.train(hopper_file, out)), check=True, capture_output=True)
+    return out
+
+
+@pytest.fixture
+def copy(whole, tmp_path):
+    """A copy of the small run, to be damaged."""
+    return Path(shutil.copytree(whole, tmp_path / "copy"))
+
+
 @pytest.fixture
 def fails(capsys):
-    """The one line that a wrong command prints."""
+    """Runs a wrong command. Returns the one line that it prints."""
 
     def run(*argv):
         capsys.readouterr()

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from edp.cli import main
+from edp.devices.seeds import replicate, seed_keys, seed_sharding
 from edp.runs.directory import Run
 from edp.runs.load import load
 from edp.training import epoch
@@ -17,8 +18,8 @@ data = make_data()
 
 
 def run(seeds: range):
-    keys = epoch.seed_keys(seeds)
-    placed = epoch.on_devices(data, epoch.seed_sharding(len(seeds)))
+    keys = seed_keys(seeds)
+    placed = replicate(data, seed_sharding(len(seeds)))
     states = epoch.init_states(init, keys)
     return epoch.epoch(update, states, placed, epoch.epoch_keys(keys, 1, 3), batch_size=16)[0]
 

@@ -16,6 +16,7 @@ from edp.algorithms import ALGORITHMS
 from edp.config import defaults
 from edp.data import episodes, stream
 from edp.data.log import Dataset
+from edp.devices.seeds import seed_keys, seed_sharding
 from edp.errors import UserError
 from edp.policies import POLICIES
 from edp.runs.checkpoints import Checkpoints
@@ -135,14 +136,14 @@ class Contract:
         data = make_data(ALGORITHMS[algorithm].learns_from)
 
         def run(seeds, states=None, number=1):
-            keys = train.seed_keys(seeds)
+            keys = seed_keys(seeds)
             states = train.init_states(init, keys) if states is None else states
             return train.epoch(update, states, data, train.epoch_keys(keys, number, 3), batch_size=16)[:2]
 
         return run
 
     def test_training_changes_every_network(self, algorithm, policy, epoch):
-        before = train.init_states(setup(algorithm, policy)[1], train.seed_keys(range(1)))
+        before = train.init_states(setup(algorithm, policy)[1], seed_keys(range(1)))
         after, metrics = epoch(range(1))
         for part in ("policy", "critic", "value"):
             if getattr(before, part, None) is None:
@@ -170,13 +171,13 @@ class Contract:
         for a, b in zip(leaves(half), leaves(restored), strict=True):
             assert a.dtype == b.dtype
             np.testing.assert_array_equal(a, b)
-        again, _ = epoch(range(1), jax.device_put(restored, train.seed_sharding(1)), number=2)
+        again, _ = epoch(range(1), jax.device_put(restored, seed_sharding(1)), number=2)
         for a, b in zip(leaves(states), leaves(again), strict=True):
             np.testing.assert_array_equal(a, b)
 
     def test_acting(self, algorithm, policy):
         _, init = setup(algorithm, policy)
-        states = train.init_states(init, train.seed_keys(range(2)))
+        states = train.init_states(init, seed_keys(range(2)))
         keys = jax.random.split(jax.random.key(0), (2, 4))
         critics = states.critic and states.critic.model
         memories = jax.vmap(lambda model: jax.vmap(lambda _: model.memory(1))(jnp.arange(4)))(states.policy.model)

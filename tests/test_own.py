@@ -315,7 +315,7 @@ def test_recording_a_callable_and_training_on_it(tmp_path, monkeypatch, capsys):
 @pytest.fixture
 def short(monkeypatch):
     """What takes 10,000 steps otherwise."""
-    for module in ("edp.envs.make", "edp.data.synthesis.record", "edp.acting.evaluator", "edp.cli.tables"):
+    for module in ("edp.envs.make", "edp.data.synthesis.record", "edp.acting.evaluator", "edp.cli.display"):
         monkeypatch.setattr(f"{module}.MOST_STEPS", 30)
 
 

@@ -1,20 +1,20 @@
-"""The whole of it from Python: data of one's own in, a trained policy out."""
+"""The Python interface: a log in, a trained policy out."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from edp.acting.policy import LoadedPolicy, load_policy
-from edp.config.choice import build, choose
-from edp.data import formats, tasks
+from edp.config.choice import choose
+from edp.data import formats
 from edp.data.log import Log
-from edp.runs.directory import Run
-from edp.runs.load import fingerprint
-from edp.training.loop import Experiment
+from edp.files import keep_compiled_programs
+from edp.training import prepare
 
 
 def open_log(data: str | Path, columns: Mapping[str, Any] | None = None) -> Log:
-    """A file, a folder of tables or ``minari:NAME``. ``columns`` says what those of a table mean (see columns.py)."""
+    """Open a file, a folder of tables, or ``minari:NAME``. ``columns`` gives the meaning of a table's columns."""
     return formats.open_log(str(data), columns or {})
 
 
@@ -35,32 +35,25 @@ def fit(
     on_event: Callable[[Any], None] = lambda event: None,
     **options: Any,
 ) -> LoadedPolicy:
-    """Train as ``edp train`` does, with its options by their names (``steps=10_000``), and load the policy.
+    """Train a policy, as ``edp train`` does, and load it.
 
-    ``data`` is a log, a place as for ``open_log``, or the name of a task. What happens is told to ``on_event``.
+    Args:
+        data: a log, a place as for ``open_log``, or the name of a task.
+        out: the run directory.
+        algo: the algorithm.
+        policy: the policy class.
+        preset: a named set of options.
+        env: a Gymnasium environment to evaluate in (ID or module:ID), for data of your own.
+        columns: the meaning of a table's columns.
+        on_event: called with every event of training: epochs, evaluations, validations, failures of seeds.
+        **options: the options of ``edp train`` by name, for example ``steps=10_000``.
     """
-    choice, meaning = choose(algo, policy, preset, options), dict(columns or {})
-    Run.check_free(Path(out))
-    if isinstance(data, str | Path) and str(data) in tasks.TASKS:
-        task = tasks.get(str(data))
-        place = str(tasks.find(task))
-        log = formats.open_log(place, episode_limit=task.episode_limit)
-    else:
-        log = data if isinstance(data, Log) else open_log(data, meaning)
-        place = "" if isinstance(data, Log) else str(data)
-        task = tasks.own(place or log.name, log, env)
-    built = build(choice, task, log)
-    experiment = Experiment(built.spec, built.dataset)
-    about = {
-        "file": formats.absolute(place) if place else "",
-        "columns": meaning,
-        "data_sha256": fingerprint(built.dataset),
-        "regenerated": bool(built.dataset.regenerated),
-        "command": [],
-        "origins": built.origins,
-    }
-    with Run(Path(out)).claimed():
-        folder = Run.create(Path(out), built.spec.to_json() | about)
-        for event in experiment.run(folder):
+    keep_compiled_programs()
+    source = prepare.open_source(data, columns=columns, env=env)
+    settings = prepare.settle(choose(algo, policy, preset, options), source.task)
+    with prepare.start(source, settings, Path(out)) as ready:
+        for note in ready.notes:
+            warnings.warn(note, stacklevel=2)
+        for event in ready.experiment.run(ready.run):
             on_event(event)
     return load_policy(out)

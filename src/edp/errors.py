@@ -1,14 +1,18 @@
-"""The error that is the user's to fix: the command line shows it as one line and exits with code 2."""
+"""Errors that the user can fix."""
 
 from collections.abc import Iterable
 
 
 class UserError(Exception):
-    """Says what is wrong, where, and what to do, in one line."""
+    """One line that says what is wrong, where, and what to do.
+
+    Messages name options in backticks, as Python spells them: `steps`, `eas=1`. The command line shows the message with
+    flags in their place (``--steps``, ``--eas 1``) and exits with code 2.
+    """
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
-    """An unknown name, with the nearest known one."""
+    """The error for an unknown name. It suggests the nearest known name."""
     import difflib
 
     known = list(known)
@@ -18,5 +22,5 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
 
 
 def first_line(error: Exception) -> str:
-    """What a library's error says, without its story."""
+    """The first line of an error's message, or its type if it has none."""
     return (str(error).splitlines() or [type(error).__name__])[0]

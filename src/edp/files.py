@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -85,6 +86,15 @@ def cache_folder() -> Path:
 
 
 def keep_compiled_programs() -> None:
-    """Make JAX keep compiled programs in the cache folder. Call this before JAX is imported."""
+    """Make JAX keep compiled programs in the cache folder, unless the user has chosen another place.
+
+    Start-up is faster if this is called before JAX is imported.
+    """
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_folder() / "compiled"))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    if "jax" in sys.modules:
+        import jax
+
+        if jax.config.jax_compilation_cache_dir is None:  # pyright: ignore
+            jax.config.update("jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"])
+            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

@@ -25,19 +25,6 @@ def test_bench_measures_and_draws(tmp_path, monkeypatch, capsys):
     assert picture.stat().st_size > 5000
 
 
-def test_rates_are_compared_round_by_round():
-    """A machine that is twice as slow in every other round makes no difference to what is compared in turns."""
-    assert variants.of_each([20, 10, 20, 10, 20], [10, 5, 10, 5, 10]) == 2
-
-
-def test_variants_are_the_paper_s():
-    found = {name: variants.variant(name)[1] for name in variants.VARIANTS}
-    assert (found["dql"].sampler, found["dql"].diffusion_steps, found["dql"].train_action) == ("ddpm", 100, "chain")
-    assert (found["edp-without-dpm"].sampler, found["edp-without-dpm"].train_action) == ("ddpm", "approximate")
-    assert (found["edp-without-ap"].sampler, found["edp-without-ap"].train_action) == ("dpm", "chain")
-    assert (found["edp"].sampler, found["edp"].calls, found["edp"].train_action) == ("dpm", 15, "approximate")
-
-
 @pytest.mark.parametrize("words", [["--only", "edpp"], ["--rounds", "many"], ["--rounds", "0"]])
 def test_wrong_words(words, fails):
     fails("bench", *words)

@@ -1,14 +1,20 @@
-"""Run directories that nobody trained."""
+"""Run directories that were written rather than trained, and what tests ask of reports."""
 
 import json
+import xml.etree.ElementTree as ElementTree
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+from matplotlib.text import Text
 
 from edp.config import choice as build
 from edp.data import tasks
+from edp.report.collect import Entry, read_runs
+from edp.report.markup import Table
 from edp.runs.directory import SCHEMA, about_here
+
+HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
 
 
 @cache
@@ -33,7 +39,7 @@ def make(
     state: str = "finished",
     **changes,
 ) -> Path:
-    """A run with scores that rise to ``level``; ``changes`` are made to its config."""
+    """Write a run with scores that rise to ``level``, and make these ``changes`` to its config."""
     rng = np.random.default_rng(evaluations + int(level))
     folder.mkdir(parents=True)
     config = json.loads(config_of(task, algorithm, policy)) | changes
@@ -70,7 +76,7 @@ def make(
 
 
 def look(folder: Path) -> None:
-    """What somebody would have seen of its policy, in a maze."""
+    """Write what inspecting its policy in a maze would have written."""
     rng = np.random.default_rng(0)
     step = json.loads((folder / "status.json").read_text())["step"]
     bars = {"histogram": np.full((3, 24), 1 / 24).tolist()}
@@ -89,3 +95,49 @@ def look(folder: Path) -> None:
 
 def write(path: Path, rows: list[dict]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def change_config(folder: Path, part: str, **options) -> None:
+    """Change options in one part of a run's config."""
+    config = json.loads((folder / "config.json").read_text())
+    config[part] |= options
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def ablate(folder: Path, name: str, values=(1, 2, 4), seeds: int = 2, **changes) -> None:
+    """Write an ablation of a run, with these ``changes`` to its content."""
+    scores = np.arange(len(values) * seeds * 3.0).reshape(len(values), seeds, 3)
+    content = {"title": "t", "label": f"values of {name}", "values": list(values), "scores": scores.tolist()} | changes
+    (folder / "ablations").mkdir(exist_ok=True)
+    (folder / "ablations" / f"{name}.json").write_text(json.dumps(content))
+
+
+def entries(*folders: Path) -> list[Entry]:
+    return read_runs(list(folders))
+
+
+def texts(table: Table) -> list[list[str]]:
+    return [[cell.text for cell in row] for row in table.rows]
+
+
+def column_after(table: Table, name: str, task: str) -> str:
+    """The cell of a task in the column after the named one, where ours are."""
+    (row,) = [row for row in table.rows if row[0].text == task]
+    return row[table.columns.index(name) + 1].text
+
+
+def figure_texts(figure) -> list[str]:
+    return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
+
+
+def check_svg(content: bytes) -> None:
+    """Well-formed, without scripts, and without references to other places."""
+    for part in ElementTree.fromstring(content).iter():
+        assert part.tag.rpartition("}")[2].lower() not in ("script", "foreignobject", "image", "a")
+        for name, value in part.attrib.items():
+            assert not name.rpartition("}")[2].lower().startswith("on")
+            assert not name.endswith("href") or value.startswith("#")
+            assert "url(" not in value.replace("url(#", "")
+    rest = content.replace(b"http://www.w3.org/2000/svg", b"").replace(b"http://www.w3.org/1999/xlink", b"")
+    assert b"http" not in rest
+    assert b"@import" not in rest

@@ -4,10 +4,10 @@ import shutil
 import time
 
 import pytest
-from fake import look, make
+from fake import HOSTILE, entries, look, make
 
-from edp.report import collect, paper
-from edp.report.page import build
+from edp.report.page import build_page
+from edp.report.paper_tables import paper_tables
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -16,7 +16,6 @@ FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
     *("--disable-background-networking", "--disable-component-update"),
 )
-HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
 CONTRAST = """
 const parse = (text) => { const n = text.match(/[\\d.]+/g).map(Number); return [n[0], n[1], n[2], n[3] ?? 1]; };
 const light = ([r, g, b]) => {
@@ -65,8 +64,8 @@ def page(tmp_path_factory):
     bad = make(folder / "bad")
     (bad / "config.json").write_text("{")
     file = folder / "report.html"
-    entries = collect.read_all([folder])
-    file.write_text(build(entries, HOSTILE, paper.tables(entries)))
+    runs = entries(folder)
+    file.write_text(build_page(runs, HOSTILE, paper_tables(runs)))
     return file
 
 
@@ -261,7 +260,7 @@ def test_two_hundred_runs_respond(browser, tmp_path):
     for number in range(1, 200):
         shutil.copytree(first, tmp_path / "runs" / str(number))
     file = tmp_path / "many.html"
-    file.write_text(build(collect.read_all([tmp_path / "runs"]), "many"))
+    file.write_text(build_page(entries(tmp_path / "runs"), "many"))
     browser.get(file.as_uri())
     script = """
     const start = performance.now();

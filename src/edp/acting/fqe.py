@@ -1,14 +1,13 @@
-"""Fitted Q evaluation (Le et al. 2019): how good a policy is, from the data alone.
+"""Fitted Q evaluation (Le et al. 2019): the value of a policy from the data alone.
 
-A Q-function is fitted to the data's rewards and to its own values of the actions that the policy takes in the next
-states. The policy is fixed, so those actions are drawn once, before the fit; that makes diffusion policies as cheap as
-any other. The fit starts from the returns that really followed, and goes on from there to the policy's own.
+A Q-function is fitted by temporal differences with the actions that the policy takes in the next states. The policy is
+fixed, so these actions are drawn once, before the fit; diffusion policies are as cheap as others. The first half of the
+fit regresses on the returns in the data, the second half bootstraps.
 
-Two things keep it from guessing. Transitions in which the data did what the policy would do count more, so that the fit
-is good where the policy goes. And where the policy's actions are far from all of the data's nobody knows what follows:
-each step there costs a penalty that grows with the distance.
+Two terms limit extrapolation. Transitions whose action is near the policy's action have a larger weight in the fit.
+And each step whose action is far from all actions in the data costs a penalty that grows with the distance.
 
-The result is for ranking policies: a discounted return from the data's first states, less the penalties.
+The result is meant for ranking policies: the discounted return from the data's first states, minus the penalties.
 """
 
 from dataclasses import dataclass
@@ -20,25 +19,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from edp.acting.rollout import Way, select_by_energy
+from edp.acting.selection import Selection, select_action
 from edp.algorithms.base import Learner, adam, descend, for_each_member, learner
 from edp.data import episodes
-from edp.data.log import Dataset
+from edp.data.dataset import Dataset
 from edp.networks import Critic
 from edp.options import option
 
-BLOCK = 500  # states at a time
-WIDTH = 0.5  # how near, in stds of an action, the data's action must be to count
-USUAL = 0.9  # share of the data's own actions that are near enough to others to cost nothing
-TAU = 0.05  # of the target: values settle in 1 / (tau (1 - discount)) steps
+BLOCK = 500  # states that are processed at a time
+WIDTH = 0.5  # of the weight's kernel, in standard deviations of an action
+USUAL = 0.9  # quantile of the data's nearest-neighbour distances up to which there is no penalty
+TAU = 0.05  # of the target network: values converge in 1 / (tau (1 - discount)) steps
 LR, CLIP, HIDDEN = 1e-3, 5.0, (256, 256)
 
 
 @dataclass(frozen=True)
 class FQEOptions:
-    fqe_steps: int = option(
-        2000, "steps of the fit: half towards what followed in the data, half towards the policy's", low=2
-    )
+    fqe_steps: int = option(2000, "steps of the fit: half on returns of the data, half by temporal differences", low=2)
     fqe_rows: int = option(10_000, "transitions of the data that are used, drawn at random", low=100)
     fqe_batch: int = option(256, "transitions in a batch", low=1)
     fqe_discount: float = option(0.997, "discount of the values", low=0.0, high=0.9999)
@@ -46,9 +43,9 @@ class FQEOptions:
 
 
 class Problem(NamedTuple):
-    """What the data says, prepared once for all policies; values are scaled to about 1."""
+    """Data prepared once for all policies. Values are scaled to about 1."""
 
-    obs: Float[Array, "rows obs"]  # of mean 0 and std 1, as all states here
+    obs: Float[Array, "rows obs"]  # all states here have mean 0 and std 1
     action: Float[Array, "rows act"]
     reward: Float[Array, " rows"]
     next_obs: Float[Array, "rows obs"]
@@ -59,24 +56,26 @@ class Problem(NamedTuple):
     std: Float[Array, " obs"]
     action_std: Float[Array, " act"]
     scale: Float[Array, ""]
-    usual: Float[Array, ""]  # a distance at which one of the data's actions may be from the nearest other one
+    usual: Float[Array, ""]  # distance to the nearest neighbour in the data up to which there is no penalty
 
     @property
     def points(self) -> Float[Array, "rows point"]:
         return self.point(self.obs, self.action)
 
     def point(self, obs: Array, action: Array) -> Array:
-        """A state with an action, as a point in a space in which distances mean something."""
+        """State and action as one point; every coordinate has a standard deviation of 1."""
         return jnp.concatenate([obs, action / self.action_std[None]], axis=-1)
 
 
-def prepare(dataset: Dataset, options: FQEOptions, seed: int = 0) -> Problem:
+def prepare_problem(dataset: Dataset, options: FQEOptions, seed: int = 0) -> Problem:
     count = min(options.fqe_rows, len(dataset.obs))
     rows = np.sort(np.random.default_rng(seed).choice(len(dataset.obs), count, replace=False))
     mean, std = dataset.obs[rows].mean(axis=0), dataset.obs[rows].std(axis=0) + 1e-6
     scale = float(np.abs(dataset.reward).max()) / (1 - options.fqe_discount) or 1.0
     tail = episodes.tails(dataset, options.fqe_discount)
-    followed = np.asarray(tail.reward) / (1 - np.asarray(tail.discount))  # cut-off episodes go on as they were
+    followed = np.asarray(tail.reward) / (
+        1 - np.asarray(tail.discount)
+    )  # truncated episodes are continued at their mean reward
     firsts = np.flatnonzero(np.diff(dataset.episode, prepend=-1))
     columns: Any = (
         (dataset.obs[rows] - mean) / std,
@@ -93,12 +92,12 @@ def prepare(dataset: Dataset, options: FQEOptions, seed: int = 0) -> Problem:
         1.0,
     )
     problem = Problem(*(jnp.asarray(column, jnp.float32) for column in columns))
-    apart = nearest(problem.points[:: max(1, count // 2000)], problem.points, 1)  # the nearest one is itself
+    apart = nearest_distance(problem.points[:: max(1, count // 2000)], problem.points, 1)  # rank 0 is the point itself
     return problem._replace(usual=jnp.quantile(apart, USUAL) + 1e-6)
 
 
-def nearest(points: Float[Array, "n d"], among: Float[Array, "m d"], rank: int = 0) -> Float[Array, " n"]:
-    """The distance of each point to the nearest of others (or the one after it, and so on)."""
+def nearest_distance(points: Float[Array, "n d"], among: Float[Array, "m d"], rank: int = 0) -> Float[Array, " n"]:
+    """The distance of each point to its nearest neighbour in ``among`` (``rank`` 1: the second nearest)."""
     squares = jnp.sum(among**2, axis=1)
 
     def block(points: Array) -> Array:
@@ -109,7 +108,7 @@ def nearest(points: Float[Array, "n d"], among: Float[Array, "m d"], rank: int =
 
 
 def in_blocks(function, *columns: Array) -> Array:
-    """``function`` of the rows of some arrays, a block at a time."""
+    """``function`` of the rows of some arrays, computed in blocks."""
     rows = len(columns[0])
     blocks = -(-rows // BLOCK)
     at = jnp.arange(blocks * BLOCK).reshape(blocks, BLOCK) % rows
@@ -118,47 +117,40 @@ def in_blocks(function, *columns: Array) -> Array:
     return found.reshape(-1, *found.shape[2:])[:rows]
 
 
-def evaluate(
-    policies: Any, critics: Any, problem: Problem, options: FQEOptions, way: Way, actions: int, seed: int = 0
+def value_policies(
+    policies: Any, critics: Any, problem: Problem, options: FQEOptions, selection: Selection, seed: int = 0
 ) -> np.ndarray:
-    """The value of each seed's policy as it acts (models are stacked over seeds)."""
+    """The value of each seed's policy, with its selection of actions. Models are stacked over seeds."""
     seeds = len(jax.tree.leaves(policies)[0])
     keys = jax.random.split(jax.random.key(seed), seeds)
-    return np.array(
-        [
-            float(
-                value(
-                    *jax.tree.map(lambda leaf, i=i: leaf[i], (policies, critics)), problem, options, way, actions, key
-                )
-            )
-            for i, key in enumerate(keys)
-        ]
-    )
+    models = [jax.tree.map(lambda leaf, i=i: leaf[i], (policies, critics)) for i in range(seeds)]
+    values = [value_policy(*pair, problem, options, selection, key) for pair, key in zip(models, keys, strict=True)]
+    return np.array([float(value) for value in values])
 
 
-@partial(jax.jit, static_argnames=("options", "actions"))
-def value(
-    policy: Any, critic: Any, problem: Problem, options: FQEOptions, way: Way, actions: int, key
+@partial(jax.jit, static_argnames="options")
+def value_policy(
+    policy: Any, critic: Any, problem: Problem, options: FQEOptions, selection: Selection, key
 ) -> Float[Array, ""]:
     next_key, own_key, first_key, fit_key = jax.random.split(key, 4)
 
     def act(states: Array, key) -> Array:
-        """The action that the policy takes in each (scaled) state."""
+        """The policy's action in each (scaled) state."""
         keys = jax.random.split(key, len(states))
-        choose = jax.vmap(lambda obs, key: select_by_energy(policy, critic, obs[None], key, actions, way)[0])
+        choose = jax.vmap(lambda obs, key: select_action(policy, critic, obs[None], key, selection)[0])
         return in_blocks(choose, states * problem.std[None] + problem.mean[None], keys)
 
     next_action = act(problem.next_obs, next_key)
-    apart = nearest(problem.point(problem.next_obs, next_action), problem.points)
+    apart = nearest_distance(problem.point(problem.next_obs, next_action), problem.points)
     penalty = options.fqe_penalty * jnp.abs(problem.reward).mean() * jnp.maximum(apart / problem.usual - 1, 0)
     differs = jnp.mean(((act(problem.obs, own_key) - problem.action) / problem.action_std[None]) ** 2, axis=1)
     weight = jnp.exp(-differs / (2 * WIDTH**2)) + 1e-3
-    q = fit(problem, next_action, penalty, weight / weight.mean(), fit_key, options)
+    q = fit_q(problem, next_action, penalty, weight / weight.mean(), fit_key, options)
     return q(problem.first_obs, act(problem.first_obs, first_key)).min(axis=0).mean() * problem.scale
 
 
-def fit(problem: Problem, next_action: Array, penalty: Array, weight: Array, key, options: FQEOptions) -> Critic:
-    """The Q-function of the policy that takes these actions."""
+def fit_q(problem: Problem, next_action: Array, penalty: Array, weight: Array, key, options: FQEOptions) -> Critic:
+    """The Q-function of the policy that takes ``next_action`` in the next states."""
     optimiser = for_each_member(adam(LR, CLIP))
     low, high = problem.followed.min(), problem.followed.max()
     init_key, steps_key = jax.random.split(key)
@@ -168,7 +160,7 @@ def fit(problem: Problem, next_action: Array, penalty: Array, weight: Array, key
         at = jax.random.randint(key, (options.fqe_batch,), 0, len(problem.reward))
         ahead = state.target(problem.next_obs[at], next_action[at]).min(axis=0) - penalty[at]
         target = problem.reward[at] + options.fqe_discount * problem.not_done[at] * ahead
-        target = jnp.clip(target, low - (high - low), high)  # nothing is better than the best that was seen
+        target = jnp.clip(target, low - (high - low), high)  # no value above the best return in the data
         target = jnp.where(number < options.fqe_steps // 2, problem.followed[at], target)
 
         def loss(q: Critic):

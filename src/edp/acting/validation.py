@@ -1,6 +1,6 @@
-"""How well training goes without an environment: losses on episodes that were held out, and what the policy does there.
+"""Validation without an environment: losses on held-out episodes, and the policy's actions beside the data's.
 
-The losses are those of training itself, for every algorithm: an update is made on held-out data and thrown away.
+The losses are those of training, for every algorithm: an update is computed on held-out data and thrown away.
 """
 
 import time
@@ -11,107 +11,120 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from edp.acting import rollout
-from edp.acting.evaluator import actors, without_nan
-from edp.config.spec import Spec, check_acting
-from edp.data.log import Dataset
+from edp.acting.selection import act, acting_models, selection_of
+from edp.config.spec import Spec, acting_sampler
+from edp.data.dataset import Dataset
+from edp.devices import processes
+from edp.devices.seeds import map_seeds
 from edp.runs.directory import Run
-from edp.runs.load import learnable
-from edp.training import epoch, processes
+from edp.runs.rows import finite_or_none
 
 ROWS = 100_000  # of the held-out data, at most
 BATCHES = 20
-STATES = 1000  # in which the policy is asked for an action
+STATES = 1000  # in which the policy's actions are compared with the data's
 BINS = 24  # of histograms of actions
 
 
 class Validation(NamedTuple):
     step: int
-    metrics: dict[str, list[float]]  # as those of training, one value a seed; NaN of a seed that has failed
-    distance: list[float]  # of the policy's actions from the data's, in standard deviations of those (0: the same)
+    metrics: dict[str, list[float]]  # those of training, one value per seed; NaN for a failed seed
+    distance: list[float]  # of the policy's actions from the data's, in standard deviations of the data's
     seconds: float
 
 
 @partial(jax.jit, static_argnames=("update", "batch_size"))
-def losses(update, states, data, key, *, batch_size: int) -> dict[str, jax.Array]:
-    """The metrics of an update, without updating: means over some batches, for each seed."""
+def validation_losses(update, states, data, key, *, batch_size: int) -> dict[str, jax.Array]:
+    """The metrics of an update that is not applied: means over some batches, for each seed."""
 
-    def one_seed(state):
-        def batch(key):
+    def losses_of_seed(state):
+        def batch_losses(key):
             batch_key, update_key = jax.random.split(key)
             return update(state, data.draw(batch_key, batch_size), update_key)[1]
 
-        found = jax.lax.map(batch, jax.random.split(key, BATCHES))
-        return jax.tree.map(lambda value: value.mean(), found)
+        losses = jax.lax.map(batch_losses, jax.random.split(key, BATCHES))
+        return jax.tree.map(lambda value: value.mean(), losses)
 
-    return epoch.each(one_seed)(states)
+    return map_seeds(losses_of_seed)(states)
+
+
+class ActionComparison:
+    """A policy's actions in some states of a data set, beside the actions of the data."""
+
+    def __init__(self, spec: Spec, dataset: Dataset):
+        self.spec, self.sampler = spec, acting_sampler(spec.algorithm, spec.policy, spec.evaluation)
+        rows = np.random.default_rng(0).choice(len(dataset.obs), min(STATES, len(dataset.obs)), replace=False)
+        self.obs, self.action = np.asarray(dataset.obs[rows]), np.asarray(dataset.action[rows])
+
+    def choose(self, states: Any) -> np.ndarray:
+        """Each seed's actions in the states, in the networks' units."""
+        options, seeds, count = self.spec.evaluation, len(jax.tree.leaves(states)[0]), len(self.obs)
+        policies, critics = acting_models(states, options.act_with, self.sampler)
+        keys = jax.random.split(jax.random.key(0), (seeds, count))
+        obs = np.broadcast_to(self.obs, (seeds, *self.obs.shape))
+        rewards, steps = np.zeros((seeds, count), np.float32), np.zeros((seeds, count), np.int32)
+        return np.asarray(act(policies, critics, None, obs, rewards, steps, keys, selection_of(options))[1])
+
+    def describe(self, chosen: np.ndarray) -> list[dict[str, Any] | None]:
+        """Statistics of each seed's actions, and their distance from the data's."""
+        spread = self.action.std(axis=0) + 1e-6
+        distance = np.sqrt((((chosen - self.action[None]) / spread) ** 2).mean(axis=(1, 2)))
+        return [self.summarise(each) | {"distance": float(far)} for each, far in zip(chosen, distance, strict=True)]
+
+    def summarise(self, actions: np.ndarray) -> dict[str, Any]:
+        """Statistics of each action in the units of the data, and a histogram over its range."""
+        bins = [np.histogram(column, BINS, (-1, 1))[0] / len(column) for column in actions.T]
+        shares = [[round(float(share), 4) for share in shares] for shares in bins]
+        return column_statistics(self.spec.units.act(actions)) | {"histogram": shares}
 
 
 class Validator:
-    def __init__(self, spec: Spec, held: Dataset):
-        self.spec, self.sampler = spec, check_acting(spec, spec.evaluation)
-        held = held._replace(**{name: getattr(held, name)[:ROWS] for name in held._fields[:6]})
-        self.data = jax.tree.map(jax.numpy.asarray, learnable(spec.algorithm, spec.policy, held, spec.data.n_step))
-        rows = np.random.default_rng(0).choice(len(held.obs), min(STATES, len(held.obs)), replace=False)
-        self.obs, self.action = np.asarray(held.obs[rows]), np.asarray(held.action[rows])
+    """Validates training states on held-out episodes. ``data`` draws batches of them."""
 
-    def __call__(self, states: Any, step: int, folder: Run, failed: Container[int]) -> Validation:
-        """Validate all seeds, and write it down."""
+    def __init__(self, spec: Spec, held_out: Dataset, data: Any):
+        self.spec, self.data = spec, data
+        self.comparison = ActionComparison(spec, held_out)
+
+    def __call__(self, states: Any, step: int, run: Run, failed: Container[int]) -> Validation:
+        """Validate all seeds, and record the result in the run."""
         start, training = time.perf_counter(), self.spec.training
         own = processes.own(states)
         update, key = self.spec.algorithm.update, jax.random.key(0)
-        found = jax.device_get(losses(update, own, self.data, key, batch_size=training.batch_size))
-        heard = processes.exchange(({name: value.tolist() for name, value in found.items()}, self.actions(own)))
-        metrics = {name: [value for part, _ in heard for value in part[name]] for name in found}
+        losses = jax.device_get(validation_losses(update, own, self.data, key, batch_size=training.batch_size))
+        heard = processes.exchange(({name: value.tolist() for name, value in losses.items()}, self.actions(own)))
+        metrics = {name: [value for part, _ in heard for value in part[name]] for name in losses}
         acted = [each for _, part in heard for each in part]
-        for row in range(training.seeds):
-            if training.seed + row in failed:
+        for row, seed in enumerate(self.spec.seeds):
+            if seed in failed:
                 for values in metrics.values():
                     values[row] = float("nan")
         distance = [each["distance"] if each else float("nan") for each in acted]
-        data = self.summary(self.action)
-        folder.log_validation(
+        data = self.comparison.summarise(self.comparison.action)
+        run.log_validation(
             {
                 "step": step,
-                "seeds": list(range(training.seed, training.seed + training.seeds)),
-                "metrics": {name: without_nan(values) for name, values in metrics.items()},
+                "seeds": list(self.spec.seeds),
+                "metrics": {name: finite_or_none(values) for name, values in metrics.items()},
                 "actions": {"data": data, "policy": acted},
             }
         )
         seconds = time.perf_counter() - start
-        folder.log_time({"step": step, "kind": "training", "validation_seconds": round(seconds, 2)})
+        run.log_time({"step": step, "kind": "training", "validation_seconds": round(seconds, 2)})
         return Validation(step, metrics, distance, seconds)
 
     def actions(self, states: Any) -> list[dict[str, Any] | None]:
-        """What each seed's policy does in the held-out states, in the units of the data."""
+        """What each seed's policy does in the held-out states; None for policies that read histories."""
         if self.spec.policy.reads_histories:
             return [None] * len(jax.tree.leaves(states)[0])
-        return self.described(self.choose(states))
-
-    def choose(self, states: Any) -> np.ndarray:
-        """Each seed's actions in the states, as networks know them."""
-        options, seeds, count = self.spec.evaluation, len(jax.tree.leaves(states)[0]), len(self.obs)
-        policies, critics = actors(states, options.act_with, self.sampler)
-        keys = jax.random.split(jax.random.key(0), (seeds, count))
-        obs = np.broadcast_to(self.obs, (seeds, *self.obs.shape))
-        nothing = np.zeros((seeds, count), np.float32), np.zeros((seeds, count), np.int32)
-        return np.asarray(rollout.act(policies, critics, None, obs, *nothing, keys, options.way, options.eas)[1])
-
-    def described(self, chosen: np.ndarray) -> list[dict[str, Any] | None]:
-        spread = self.action.std(axis=0) + 1e-6
-        distance = np.sqrt((((chosen - self.action[None]) / spread) ** 2).mean(axis=(1, 2)))
-        return [self.summary(each) | {"distance": float(far)} for each, far in zip(chosen, distance, strict=True)]
-
-    def summary(self, actions: np.ndarray) -> dict[str, Any]:
-        """Of each action in the units of the data, and how often it is where in its range."""
-        bins = [np.histogram(column, BINS, (-1, 1))[0] / len(column) for column in actions.T]
-        shares = [[round(float(share), 4) for share in shares] for shares in bins]
-        return summary(self.spec.scale.act(actions)) | {"histogram": shares}
+        return self.comparison.describe(self.comparison.choose(states))
 
 
-def summary(actions: np.ndarray) -> dict[str, Any]:
-    """Of each column."""
+def limit_rows(held_out: Dataset) -> Dataset:
+    """At most ``ROWS`` rows of the held-out data."""
+    return held_out._replace(**{name: getattr(held_out, name)[:ROWS] for name in held_out._fields[:6]})
+
+
+def column_statistics(actions: np.ndarray) -> dict[str, Any]:
     middle = np.quantile(actions, [0.05, 0.5, 0.95], axis=0)
-    found = {"mean": actions.mean(axis=0), "std": actions.std(axis=0), "low": actions.min(axis=0)}
-    found |= {"q05": middle[0], "q50": middle[1], "q95": middle[2], "high": actions.max(axis=0)}
-    return {name: [round(float(number), 6) for number in numbers] for name, numbers in found.items()}
+    columns = {"mean": actions.mean(axis=0), "std": actions.std(axis=0), "low": actions.min(axis=0)}
+    columns |= {"q05": middle[0], "q50": middle[1], "q95": middle[2], "high": actions.max(axis=0)}
+    return {name: [round(float(number), 6) for number in numbers] for name, numbers in columns.items()}

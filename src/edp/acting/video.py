@@ -1,4 +1,4 @@
-"""A film of one episode."""
+"""A video of one episode."""
 
 import json
 import os
@@ -18,11 +18,11 @@ from edp.files import check_writable, replacing
 
 FORMATS = (".gif", ".mp4")
 PLATFORMS = ("egl", "osmesa", "glfw")
-MOST_FPS = 50.0  # that players of GIFs keep up with
+MOST_FPS = 50.0  # players of GIFs show no more
 
 
 class Filmed(gymnasium.Wrapper):
-    """Keeps a picture of every state."""
+    """Keeps a frame of every state."""
 
     def __init__(self, env: gymnasium.Env):
         super().__init__(env)
@@ -30,27 +30,27 @@ class Filmed(gymnasium.Wrapper):
 
     def reset(self, **options: Any):
         given = self.env.reset(**options)
-        self.frames = [self.picture()]
+        self.frames = [self.frame()]
         return given
 
     def step(self, action: Any):
         given = self.env.step(action)
-        self.frames.append(self.picture())
+        self.frames.append(self.frame())
         return given
 
-    def picture(self) -> np.ndarray:
+    def frame(self) -> np.ndarray:
         return np.asarray(self.env.render())
 
 
-def check_path(path: Path) -> None:
-    """Find out before the episode whether its film can be kept."""
+def check_video_path(path: Path) -> None:
+    """Refuse a path to which no video can be written, before the episode is played."""
     if path.suffix not in FORMATS:
         raise UserError(f"{path}: a video is {' or '.join(FORMATS)}")
     if path.suffix == ".mp4":
         try:
             import imageio_ffmpeg  # noqa: F401  # pyright: ignore
         except ImportError:
-            raise UserError("MP4 needs a package of its own: pip install imageio-ffmpeg (or ask for a .gif)") from None
+            raise UserError("MP4 needs another package: pip install imageio-ffmpeg (or choose .gif)") from None
     check_writable(path)
 
 
@@ -64,10 +64,10 @@ env.render()
 """
 
 
-def platform(env_id: str, **options: Any) -> str:
+def render_platform(env_id: str, **options: Any) -> str:
     """The OpenGL platform that can render here: ``$MUJOCO_GL``, or the first that works.
 
-    Each is tried in a process of its own, because those that do not work may end it.
+    Each one is tried in a separate process, because one that does not work may end it.
     """
     given = os.environ.get("MUJOCO_GL")
     for name in (given,) if given else PLATFORMS:
@@ -85,18 +85,18 @@ def platform(env_id: str, **options: Any) -> str:
 
 
 def filmed_env(env_id: str, **options: Any) -> Filmed:
-    """The environment with a camera."""
-    os.environ["MUJOCO_GL"] = platform(env_id, **options)
+    """The environment, with a camera that follows if it has one."""
+    os.environ["MUJOCO_GL"] = render_platform(env_id, **options)
     env = make_env(env_id, render_mode="rgb_array", **options)
     renderer, model = (getattr(env.unwrapped, name, None) for name in ("mujoco_renderer", "model"))
     if renderer is not None and model is not None:
         camera = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_CAMERA, "track")  # pyright: ignore
-        renderer.camera_id = camera if camera >= 0 else renderer.camera_id  # one that follows, if there is one
+        renderer.camera_id = camera if camera >= 0 else renderer.camera_id
     return Filmed(env)
 
 
-def write(path: Path, env: Filmed) -> None:
-    """The pictures at the environment's own speed, whole or not at all."""
+def write_video(path: Path, env: Filmed) -> None:
+    """Write the frames at the environment's speed."""
     from imageio import v3
 
     fps = float(env.metadata.get("render_fps") or 30)

@@ -7,6 +7,7 @@ from edp.algorithms.bc import BC
 from edp.algorithms.cql import CQL
 from edp.algorithms.crr import CRR
 from edp.algorithms.dt import DT
+from edp.algorithms.initial import InitialState
 from edp.algorithms.iql import IQL
 from edp.algorithms.onestep import OneStep
 from edp.algorithms.td3bc import TD3BC
@@ -34,6 +35,7 @@ __all__ = [
     "IQL",
     "TD3BC",
     "Algorithm",
+    "InitialState",
     "Learner",
     "Metrics",
     "OneStep",

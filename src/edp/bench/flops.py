@@ -1,4 +1,4 @@
-"""Matmul FLOPs of a traced function, and the machine's own GEMM rate to hold them against."""
+"""Matmul FLOPs of a traced function, and the GEMM rate of the machine to compare them with."""
 
 import math
 import time
@@ -8,11 +8,11 @@ from jax.extend.core import jaxprs_in_params
 
 
 def matmul_flops(function, *args) -> int:
-    """2 · m · n · k of every dot in the traced program, loops counted as often as they run."""
-    return count(jax.make_jaxpr(function)(*args).jaxpr)
+    """Count 2 · m · n · k for every dot in the traced program; a loop counts once for each iteration."""
+    return jaxpr_flops(jax.make_jaxpr(function)(*args).jaxpr)
 
 
-def count(jaxpr) -> int:
+def jaxpr_flops(jaxpr) -> int:
     total = 0
     for eqn in jaxpr.eqns:
         if eqn.primitive.name == "dot_general":
@@ -21,12 +21,12 @@ def count(jaxpr) -> int:
             total += 2 * math.prod(eqn.outvars[0].aval.shape) * math.prod(left[i] for i in contracting)
         times = eqn.params.get("length", 1) if eqn.primitive.name == "scan" else 1
         for inner in jaxprs_in_params(eqn.params):
-            total += times * count(inner)
+            total += times * jaxpr_flops(inner)
     return total
 
 
 def gemm(size: int = 256, repeats: int = 200):
-    """A function that runs ``repeats`` matmuls of ``size``³ one after the other, how many, and the FLOPs of each."""
+    """Return a function that runs ``repeats`` matmuls of ``size``³ in sequence, ``repeats``, and the FLOPs of each."""
     left, right = jax.random.normal(jax.random.key(0), (2, size, size)) / math.sqrt(size)
 
     @jax.jit
@@ -37,11 +37,12 @@ def gemm(size: int = 256, repeats: int = 200):
 
 
 def seconds(function) -> float:
+    """Measure one call, until its result is ready."""
     start = time.perf_counter()
     jax.block_until_ready(function())
     return time.perf_counter() - start
 
 
 def gemm_rate(multiply, repeats: int, flops: int) -> float:
-    """FLOP/s of a function of ``gemm`` now."""
+    """Measure the FLOP/s of a function that ``gemm`` made."""
     return repeats * flops / seconds(multiply)

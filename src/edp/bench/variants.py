@@ -1,6 +1,6 @@
-"""The paper's efficiency figure: how fast its variants train and act, in turns, against the machine's GEMM rate.
+"""The paper's efficiency figure: how fast its variants train and act, compared with the machine's GEMM rate.
 
-Shapes are those of walker2d (17 observations, 6 actions; batches of 256), the data is random, and nothing is read.
+Shapes are those of walker2d (17 observations, 6 actions; batches of 256), and the data is random.
 """
 
 import os
@@ -15,21 +15,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edp.acting.rollout import Pool, evaluate
-from edp.algorithms import ALGORITHMS
+from edp.acting.rollout import Pool, roll_out_policies
+from edp.acting.selection import Selection
+from edp.algorithms import ALGORITHMS, InitialState
 from edp.bench.flops import gemm, matmul_flops, seconds
 from edp.config import defaults
-from edp.data.log import Dataset
+from edp.data.dataset import Dataset
+from edp.devices.seeds import seed_keys
 from edp.envs.make import make_env
 from edp.policies import POLICIES
-from edp.runs.directory import about_here
-from edp.runs.load import Init, learnable
-from edp.training import epoch
+from edp.runs.provenance import provenance
+from edp.training.epoch import epoch, epoch_keys, init_states
+from edp.training.state import learnable
 
 OBS, ACT, BATCH, ROWS = 17, 6, 256, 100_000
 GEMM, LARGE_GEMM = "GEMM 256³", "GEMM 1024³"
 ENV = "edp/walker2d-d4rl-v2"
-BLOCK_FLOPS = 1e11  # of training in one measurement: a second, more or less
+BLOCK_FLOPS = 1e11  # of training in one measurement, which takes about a second
 K100 = {"diffusion_steps": 100}
 
 # Names as in the paper. Where every noise level is a network call, K is 100.
@@ -44,14 +46,16 @@ VARIANTS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
 
 
 class Case(NamedTuple):
-    run: Callable[[], Any]  # one block
-    steps: int  # in it
-    flops: int  # in each of them
+    """Something to measure."""
+
+    run: Callable[[], Any]  # a block of steps
+    steps: int  # in a block
+    flops: int  # of a step
 
 
 @cache
 def random_data(rows: int = ROWS) -> Dataset:
-    """Random transitions in episodes of 100 steps."""
+    """Make random transitions in episodes of 100 steps."""
     rng = np.random.default_rng(0)
     obs, next_obs = rng.standard_normal((2, rows, OBS), np.float32)
     action, reward = rng.uniform(-1, 1, (rows, ACT)).astype(np.float32), rng.standard_normal(rows, np.float32)
@@ -59,7 +63,7 @@ def random_data(rows: int = ROWS) -> Dataset:
 
 
 def parts(algorithm: str, policy: str, preset: str | None = None, **options: Any) -> tuple[Any, Any]:
-    """An algorithm and a policy that go together, at the paper's settings for locomotion."""
+    """Make an algorithm and its policy with the paper's settings for locomotion."""
     classes = ALGORITHMS[algorithm], POLICIES[policy]
     preset_values = defaults.PRESETS.get(preset or "", {})
     chosen = {key: value for key, value in preset_values.items() if not key.startswith(("eas", "act"))}
@@ -70,50 +74,50 @@ def parts(algorithm: str, policy: str, preset: str | None = None, **options: Any
 
 
 def training(algorithm: Any, policy: Any, rows: int = ROWS, seeds: int = 1) -> Case:
-    """Training steps of all seeds in one program."""
+    """Make the case of training steps of all seeds in one program."""
     data = jax.tree.map(jnp.asarray, learnable(algorithm, policy, random_data(rows)))
-    keys = epoch.seed_keys(range(seeds))
-    states = epoch.init_states(Init(algorithm, policy, OBS, ACT), keys)
+    keys = seed_keys(range(seeds))
+    states = init_states(InitialState(algorithm, policy, OBS, ACT), keys)
     one = jax.tree.map(lambda leaf: leaf[0], states)
     flops = matmul_flops(algorithm.update, one, data.draw(keys[0], BATCH), keys[0])
     steps = int(np.clip(BLOCK_FLOPS // flops, 2, 100))  # of each seed, so that seeds are compared at equal lengths
-    step_keys = epoch.epoch_keys(keys, 1, steps)
+    step_keys = epoch_keys(keys, 1, steps)
 
     def run():
         nonlocal states
-        states, metrics, _ = epoch.epoch(algorithm.update, states, data, step_keys, batch_size=BATCH)
+        states, metrics, _ = epoch(algorithm.update, states, data, step_keys, batch_size=BATCH)
         return metrics
 
     return Case(run, steps, seeds * flops)
 
 
 def acting(policy: Any, steps: int = 100, episodes: int = 10) -> Case:
-    """Environment steps of ten environments side by side, one sampled action each (no EAS)."""
-    policies = jax.vmap(lambda key: policy.build(OBS, ACT, key))(epoch.seed_keys(range(1)))
+    """Make the case of steps of ten environments in parallel, with one sampled action each (no EAS)."""
+    policies = jax.vmap(lambda key: policy.build(OBS, ACT, key))(seed_keys(range(1)))
     endless = partial(make_env, ENV, max_episode_steps=steps, terminate_when_unhealthy=False)
     pool = Pool(endless, episodes)
     one = jax.tree.map(lambda leaf: leaf[0], policies)
     flops = matmul_flops(lambda policy, obs, key: policy.act(obs, key), one, jnp.zeros((1, OBS)), jax.random.key(0))
-    run = lambda: evaluate(policies, None, [pool], episodes=episodes, actions=1, seed=0)  # noqa: E731
+    run = partial(roll_out_policies, policies, None, [pool], episodes=episodes, seed=0, selection=Selection())
     return Case(run, steps * episodes, flops)
 
 
-def variant(name: str) -> tuple[Any, Any]:
-    """The algorithm and the policy of one of the paper's variants."""
+def variant_parts(name: str) -> tuple[Any, Any]:
+    """Make the algorithm and the policy of one of the paper's variants."""
     policy, preset, options = VARIANTS[name]
     return parts("td3bc", policy, preset, **options)
 
 
-def cases_of(names: list[str]) -> dict[tuple[str, str], Case]:
+def variant_cases(names: list[str]) -> dict[tuple[str, str], Case]:
     cases = {}
     for name in names:
-        algorithm, policy = variant(name)
+        algorithm, policy = variant_parts(name)
         cases |= {(name, "training"): training(algorithm, policy), (name, "acting"): acting(policy)}
     return cases
 
 
 def measure(cases: dict[tuple[str, str], Case], rounds: int) -> Iterator[str | dict]:
-    """Tells what it is doing; at the end gives the numbers. The cases, and the machine's own GEMMs, take turns."""
+    """Measure the cases and GEMMs of two sizes in turns. Yields texts of progress, and at last the result."""
     gemms = {(GEMM, "training"): Case(*gemm()), (LARGE_GEMM, "training"): Case(*gemm(1024, 5))}
     compiled = {}
     for (name, what), case in (gemms | cases).items():
@@ -126,8 +130,8 @@ def measure(cases: dict[tuple[str, str], Case], rounds: int) -> Iterator[str | d
             yield f"round {number} of {rounds}: {name}, {what}"
             rates[name, what].append(case.steps / seconds(case.run))
     flops = {name: [rate * case.flops for rate in rates[name, what]] for (name, what), case in gemms.items()}
-    # The machine's speed wanders: each round is compared with its own.
-    share = lambda key, name: of_each(np.multiply(rates[key], cases[key].flops), flops[name])  # noqa: E731
+    # The machine's speed varies over minutes: rates are compared within each round.
+    share = lambda key, name: median_ratio(np.multiply(rates[key], cases[key].flops), flops[name])  # noqa: E731
     firsts = {what: rates[name, what] for name, what in reversed(cases)}
     yield {
         "about": machine(),
@@ -139,7 +143,7 @@ def measure(cases: dict[tuple[str, str], Case], rounds: int) -> Iterator[str | d
                 "what": what,
                 "steps_per_second": statistics.median(rates[name, what]),
                 "spread": [min(rates[name, what]), max(rates[name, what])],
-                "times_first": of_each(rates[name, what], firsts[what]),
+                "times_first": median_ratio(rates[name, what], firsts[what]),
                 "gflop_per_step": case.flops / 1e9,
                 "share_of_gemm": share((name, what), GEMM),
                 "share_of_large_gemm": share((name, what), LARGE_GEMM),
@@ -151,16 +155,16 @@ def measure(cases: dict[tuple[str, str], Case], rounds: int) -> Iterator[str | d
     }
 
 
-def of_each(ones: Any, others: Any) -> float:
-    """The median over rounds of one rate in units of another."""
-    return float(np.median(np.divide(ones, others)))
+def median_ratio(rates: Any, base_rates: Any) -> float:
+    """Compute the median over rounds of one rate as a multiple of another."""
+    return float(np.median(np.divide(rates, base_rates)))
 
 
 def machine() -> dict[str, str | int | None]:
-    """What a measurement was made on, and with."""
+    """Describe the packages and the machine that a measurement was made with."""
     processor, info = platform.processor() or platform.machine(), Path("/proc/cpuinfo")
     if info.exists():
         named = (line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name"))
         processor = next(named, processor)
     device = {"device": jax.devices()[0].device_kind, "devices": jax.device_count()}
-    return about_here()["packages"] | device | {"processor": processor, "cores": os.cpu_count()}
+    return provenance()["packages"] | device | {"processor": processor, "cores": os.cpu_count()}

@@ -1,9 +1,10 @@
-"""The command line: names become objects here, and text is printed here and nowhere else."""
+"""The command line. All text is printed in this package."""
 
 import gc
 import io
 import os
 import sys
+from importlib import import_module
 
 import edp
 from edp.errors import UserError, unknown
@@ -15,12 +16,12 @@ usage: edp COMMAND …
 Train diffusion policies from logged data (Efficient Diffusion Policies, NeurIPS 2023).
 
 commands:
-  train TASK        train a policy on a task, or on DATA of your own; train --resume RUN goes on with one
+  train TASK        train a policy on a task, or on DATA of your own; train --resume RUN continues a run
   eval RUN          evaluate the policies of a run, finished or running
-  runs              what is trained, how far it is, and how it scores
+  runs              list runs: progress, score, state
   report RUN …      one page of any runs: tables, curves, what the policies do
   compare RUN RUN   which algorithm is better, and how sure that is
-  ablate NAME RUN   a run's score over a range of one option of acting, as the paper has it
+  ablate NAME RUN   a run's score over a range of one option of acting: the paper's ablations
   bench             how fast this machine trains and acts: the paper's efficiency figure
   data list         the tasks, and which of their files are here
   data get TASK     download D4RL's file for a task
@@ -36,23 +37,26 @@ options:
 A first run:  edp train local/hopper-medium-expert --steps 10000
 """
 
+COMMANDS = ("train", "eval", "runs", "report", "compare", "ablate", "bench", "data")
 EXIT_USER_ERROR = 2
 EXIT_INTERRUPTED = 130
-GARBAGE = 200_000  # objects between collections; Python's 700 cost a tenth of the time in which JAX traces programs
+GARBAGE_THRESHOLD = 200_000  # objects between collections; with Python's 700, tracing in JAX takes 10 % longer
 
 
 def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
-    gc.set_threshold(GARBAGE)
+    gc.set_threshold(GARBAGE_THRESHOLD)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal may not know every letter
+            stream.reconfigure(errors="replace")  # for terminals without Unicode
     try:
         return dispatch(argv)
     except UserError as error:
-        print(f"edp: {error}", file=sys.stderr)
+        from edp.cli.parser import as_flags
+
+        print(f"edp: {as_flags(str(error))}", file=sys.stderr)
         return EXIT_USER_ERROR
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader of the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_USER_ERROR
     except OSError as error:
@@ -72,23 +76,7 @@ def dispatch(argv: list[str]) -> int:
         print(f"edp {edp.__version__}")
         return 0
     command, rest = argv[0], argv[1:]
+    if command not in COMMANDS:
+        raise unknown("command", command, COMMANDS)
     keep_compiled_programs()
-    if command == "train":
-        from edp.cli.train import main as run
-    elif command == "eval":
-        from edp.cli.eval import main as run
-    elif command == "runs":
-        from edp.cli.runs import main as run
-    elif command == "bench":
-        from edp.cli.bench import main as run
-    elif command == "report":
-        from edp.cli.report import main as run
-    elif command == "compare":
-        from edp.cli.compare import main as run
-    elif command == "ablate":
-        from edp.cli.ablate import main as run
-    elif command == "data":
-        from edp.cli.data import main as run
-    else:
-        raise unknown("command", command, ["train", "eval", "runs", "report", "compare", "ablate", "bench", "data"])
-    return run(rest)
+    return import_module(f"edp.cli.{command}").main(rest)

@@ -4,12 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edp.cli.parser import Parser, given
+from edp.cli.parser import Parser, given_options
 from edp.errors import UserError, unknown
 
 
 class Acting(NamedTuple):
-    """One run, evaluated over a range of one option of acting."""
+    """An ablation that evaluates one run over a range of values of one option of acting."""
 
     option: str
     values: tuple[Any, ...]
@@ -17,7 +17,7 @@ class Acting(NamedTuple):
 
 
 class Training(NamedTuple):
-    """Several runs that differ in some options of training."""
+    """An ablation that trains several runs, which differ in some options of training."""
 
     variants: dict[str, list[str]]
     label: str
@@ -67,7 +67,7 @@ def main(argv: list[str]) -> int:
 
 
 def ablate_acting(argv: list[str]) -> int:
-    from edp.config.spec import EvalOptions, check_acting
+    from edp.config.spec import EvalOptions, acting_sampler
 
     parser = Parser("edp ablate", DESCRIPTION, "NAME RUN")
     parser.add_argument("name", metavar="NAME", help=", ".join(ACTING))
@@ -75,32 +75,36 @@ def ablate_acting(argv: list[str]) -> int:
     parser.add_fields(EvalOptions, "evaluation (defaults: those of the run)")
     values = parser.parse(argv)
     ablation = ACTING[values.name]
-    chosen = given([EvalOptions], values)
+    chosen = given_options([EvalOptions], values)
     if ablation.option in chosen:
         raise UserError(f"edp ablate {values.name} varies that option itself: leave it out")
 
-    from edp.acting.evaluator import Evaluator, without_nan
+    from edp.acting.evaluator import Evaluator
     from edp.cli.display import evaluation_line
     from edp.cli.locate import load_noting
-    from edp.options import check
+    from edp.options import check_options
     from edp.runs.directory import Run
+    from edp.runs.rows import finite_or_none
 
     folder = Run.open(values.run)
     spec, found = load_noting(folder)
-    options = [check(replace(spec.evaluation, **chosen, **{ablation.option: value})) for value in ablation.values]
-    options = [replace(one, eas_spread=0.0) if one.eas == 1 else one for one in options]
-    for one in options:
-        check_acting(spec, one)
+    options = [
+        check_options(replace(spec.evaluation, **chosen, **{ablation.option: value})) for value in ablation.values
+    ]
+    options = [replace(option, eas_spread=0.0) if option.eas == 1 else option for option in options]
+    for option in options:
+        acting_sampler(spec.algorithm, spec.policy, option)
     scores = []
-    for value, one in zip(ablation.values, options, strict=True):
-        evaluate = Evaluator(spec, one)
+    for value, option in zip(ablation.values, options, strict=True):
+        evaluate = Evaluator(spec, option)
         evaluation = evaluate(found.tree, found.step, folder, f"ablation {values.name}", failed=found.failed)
-        scores.append([without_nan(row) for row in evaluation.scores.tolist()])
+        scores.append([finite_or_none(row) for row in evaluation.scores.tolist()])
         print(evaluation_line(evaluation, spec, f"{ablation.label}: {value:<4g}"), flush=True)
     out = folder.folder / "ablations"
     out.mkdir(exist_ok=True)
     about = {"run": str(folder.folder), "step": found.step, "option": ablation.option, "chosen": chosen}
-    keep(out / values.name, folder.title, ablation.label, list(ablation.values), scores, about)
+    content = {"title": folder.title, "label": ablation.label, "values": list(ablation.values), "scores": scores}
+    save_ablation(out / values.name, about | content, spec.task.measure)
     return 0
 
 
@@ -115,75 +119,54 @@ def ablate_training(argv: list[str], ablation: Training) -> int:
         if word.split("=")[0] in varied:
             raise UserError(f"edp ablate {values.name} sets {word.split('=')[0]} itself: leave it out")
 
-    from edp.cli import train
-    from edp.runs import scores as metrics
+    from edp.report.collect import summarise
+    from edp.report.statistics import mean_interval
+    from edp.report.tables import score_kind
     from edp.runs.directory import Run
 
     out = values.out or Path("ablations") / f"{values.name}_{values.task.replace('/', '-')}"
-    scores, speeds, curves = [], [], []
+    scores, speeds, curves, entries = [], [], [], []
     for variant, words in ablation.variants.items():
         folder = out / variant.replace(" ", "-")
-        command = ["edp", "train", values.task, *words, *rest, "--out", str(folder)]
-        if (folder / "config.json").exists() and Run.open(folder).config.get("command") != command:
-            raise UserError(f"{folder}: made with another command; remove it, or choose another --out")
-        if not (folder / "config.json").exists():
-            code = train.main(command[2:])
-        elif Run.open(folder).status["state"] != "finished":
-            code = train.main(["--resume", str(folder)])
-        else:
-            code = 0
-        if code:
+        if code := train_variant([values.task, *words, *rest, "--out", str(folder)], folder):
             return code
         run = Run.open(folder)
-        last = run.training_evaluations()[-1]
-        curve = metrics.curve(run.training_evaluations())
-        speed = [row["steps_per_second"] for row in run.times() if "steps_per_second" in row]
+        entry, last = summarise(run), run.training_evaluations()[-1]
+        assert entry.curve is not None
+        rates = sorted(row["steps_per_second"] for row in run.times() if "steps_per_second" in row)
+        entries.append(entry)
         scores.append(last["scores"])
-        curves.append({"rat": curve.rat.tolist(), "oms": curve.oms.tolist(), "step": last["step"]})
-        speeds.append(sorted(speed)[len(speed) // 2])
-        print(f"{variant}: RAT {metrics.mean_interval(curve.rat)}, {speeds[-1]:.1f} steps/s", flush=True)
-    about = {"task": values.task, "options": rest, "curves": curves, "steps_per_second": speeds}
-    keep(out / values.name, values.task, ablation.label, list(ablation.variants), scores, about)
+        curves.append({"rat": entry.curve.rat.tolist(), "oms": entry.curve.oms.tolist(), "step": last["step"]})
+        speeds.append(rates[len(rates) // 2])
+        print(f"{variant}: RAT {mean_interval(entry.curve.rat)}, {speeds[-1]:.1f} steps/s", flush=True)
+    about = {"task": values.task, "options": rest, "curves": curves, "steps_per_second": speeds, "title": values.task}
+    content = about | {"label": ablation.label, "values": list(ablation.variants), "scores": scores}
+    save_ablation(out / values.name, content, score_kind(entries))
     return 0
 
 
-def keep(path: Path, title: str, label: str, values: list[Any], scores: list, about: dict[str, Any]) -> None:
-    """Write the data, and a picture of it."""
+def train_variant(words: list[str], folder: Path) -> int:
+    """Train a run with these words of edp train, resume it, or leave a finished one alone; return the exit code."""
+    from edp.cli import train
+    from edp.runs.directory import Run
+
+    if not (folder / "config.json").exists():
+        return train.main(words)
+    run = Run.open(folder)
+    if run.config.get("command") != ["edp", "train", *words]:
+        raise UserError(f"{folder}: made with another command; remove it, or choose another --out")
+    return 0 if run.status["state"] == "finished" else train.main(["--resume", str(folder)])
+
+
+def save_ablation(path: Path, content: dict[str, Any], measure: str) -> None:
+    """Write the scores as JSON, and a picture of them."""
     from edp.files import write_json
+    from edp.report.ablations import ablation_from_scores
+    from edp.report.drawing import save_figure
+    from edp.report.figures import single_ablation_figure
 
-    write_json(path.with_suffix(".json"), about | {"title": title, "label": label, "values": values, "scores": scores})
+    write_json(path.with_suffix(".json"), content)
     print(path.with_suffix(".json"))
-    picture(path.with_suffix(".png"), title, label, values, scores)
-
-
-def picture(path: Path, title: str, label: str, values: list[Any], scores: list) -> None:
-    """Scores over the values: each seed, and their mean."""
-    try:
-        import matplotlib
-    except ImportError:
-        print("(for a picture as well: pip install matplotlib)")
-        return
-    import numpy as np
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    means = np.nanmean(np.array(scores, float), axis=2)  # (values, seeds)
-    places = np.arange(len(means))
-    figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
-    mean = {"marker": "o", "color": "C0", "label": f"mean over {means.shape[1]} seed(s)"}
-    if isinstance(values[0], str):
-        axes.plot(places, means, marker=".", linestyle="", color="0.6")
-        axes.plot(places, means.mean(axis=1), linestyle="", **mean)  # pyright: ignore
-        axes.set_xlim(-0.5, len(values) - 0.5)
-        axes.set_xticks(places, values)
-    else:
-        axes.plot(places, means, color="0.7", linewidth=1)
-        axes.plot(places, means.mean(axis=1), **mean)  # pyright: ignore
-        axes.set_xticks(places, [f"{value:g}" for value in values])
-    axes.set(xlabel=label, ylabel="normalised score", title=title)
-    axes.set_ylim(bottom=min(0, np.nanmin(means)))
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
-    print(path)
+    ablation = ablation_from_scores(content["label"], content["values"], content["scores"])
+    save_figure(single_ablation_figure(content["title"], measure, ablation), path.with_suffix(".png"))
+    print(path.with_suffix(".png"))

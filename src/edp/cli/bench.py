@@ -9,7 +9,6 @@ from edp.errors import UserError, unknown
 DESCRIPTION = """The paper's efficiency figure on this machine: how fast Diffusion-QL with K = 100 (dql), EDP without
 DPM-Solver, EDP without action approximation, EDP and feed-forward TD3+BC train and act, at walker2d's shapes, without
 any data. All variants take turns; compilation is counted apart. Wants an idle machine."""
-TITLES = {"training": "training steps/s", "acting": "environment steps/s"}
 
 
 def main(argv: list[str]) -> int:
@@ -36,20 +35,24 @@ def main(argv: list[str]) -> int:
     from rich.console import Console
 
     console = Console(width=None if sys.stdout.isatty() else 120)
-    result = measured(variants.cases_of(names), values.rounds, console)
-    show(result, console)
+    result = measure_with_status(variants.variant_cases(names), values.rounds, console)
+    print_rates(result, console)
     if values.json:
         from edp.files import write_json
 
         write_json(values.json, result)
         print(values.json)
     if values.picture:
-        picture(result, values.picture)
+        from edp.report.drawing import save_figure
+        from edp.report.paper_figures import rate_figure
+
+        save_figure(rate_figure(result["variants"]), values.picture)
+        print(values.picture)
     return 0
 
 
-def measured(cases: dict, rounds: int, console) -> dict:
-    """What ``bench.measure`` finds, with its progress on the console."""
+def measure_with_status(cases: dict, rounds: int, console) -> dict:
+    """Return the result of ``edp.bench.variants.measure``, and show its progress on the console."""
     from edp.bench import variants
 
     result = {}
@@ -62,11 +65,14 @@ def measured(cases: dict, rounds: int, console) -> dict:
     return result
 
 
-def show(result: dict, console) -> None:
+def print_rates(result: dict, console) -> None:
+    """Print a table of training and one of acting."""
     from rich.table import Table
 
-    for what, unit in TITLES.items():
-        rows = [row for row in result["variants"] if row["what"] == what]
+    from edp.report.paper_figures import RATE_TITLES
+
+    for activity, unit in RATE_TITLES.items():
+        rows = [row for row in result["variants"] if row["what"] == activity]
         if not rows:
             continue
         table = Table("variant", unit, "spread", f"× {rows[0]['name']}", "GFLOP/step", "share of GEMM", "compiled in")
@@ -83,26 +89,3 @@ def show(result: dict, console) -> None:
         console.print(table)
     rates = f"256³ at {result['gemm_gflops']:.0f} GFLOP/s, 1024³ at {result['large_gemm_gflops']:.0f}"
     console.print(f"GEMM in float32: {rates}. Shares are of the first: layers are 256 wide.", highlight=False)
-
-
-def picture(result: dict, path: Path) -> None:
-    """Bars of training and acting, as in the paper's figure."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
-    for axis, (what, title) in zip(axes, TITLES.items(), strict=True):
-        rows = [row for row in result["variants"] if row["what"] == what]
-        medians = [row["steps_per_second"] for row in rows]
-        low, high = ([abs(row["spread"][i] - row["steps_per_second"]) for row in rows] for i in (0, 1))
-        bars = axis.barh([row["name"] for row in rows], medians, xerr=(low, high), color="C0", ecolor="0.5")
-        axis.bar_label(bars, [f"  {value:,.0f}" if value >= 10 else f"  {value:.1f}" for value in medians])
-        axis.invert_yaxis()
-        axis.set_xlabel(title)
-        axis.margins(x=0.18)
-        axis.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
-    print(path)

@@ -1,9 +1,15 @@
 """edp compare RUN RUN …"""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from edp.cli.parser import Parser
 from edp.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from edp.report.collect import Entry
 
 DESCRIPTION = """Compare runs by their last ten evaluations: the interquartile mean of each method, and for each pair
 the probability that one beats the other, with 95 % stratified bootstrap intervals over seeds (rliable's definitions).
@@ -16,40 +22,70 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--by", choices=("rat", "oms"), default="rat", help="the last ten evaluations, or the best one")
     values = parser.parse(argv)
 
-    from edp.cli.tables import comparison_tables
+    from edp.report.collect import summarise
     from edp.runs.directory import Run
 
-    comparison_tables(*group([Run.open(path) for path in values.runs], values.by))
+    print_comparison(*scores_by_method([summarise(Run.open(path)) for path in values.runs], values.by))
     return 0
 
 
-def group(runs: list, by: str) -> tuple[dict, int]:
-    """The scores of each method, (seeds, tasks), and the fewest episodes of an evaluation; all have the same tasks."""
+def scores_by_method(entries: "list[Entry]", measure: str) -> "tuple[dict[str, np.ndarray], int]":
+    """Return the scores of each method, (seeds, tasks), and the lowest number of episodes in an evaluation.
+
+    All methods must have runs on the same tasks.
+    """
     import numpy as np
 
-    from edp.cli.locate import note
-    from edp.runs import scores as metrics
+    from edp.cli.progress import note
 
     scores: dict[str, dict[str, list]] = {}
     episodes = []
-    methods = {run.folder: f"{run.config['algorithm']['name']} + {run.config['policy']['name']}" for run in runs}
-    alone = len(set(methods.values())) == 1
-    for run in runs:
-        rows = run.training_evaluations()
-        if not rows:
-            raise UserError(f"{run.folder}: no evaluations in it yet")
-        method = run.folder.name if alone else methods[run.folder]
-        scores.setdefault(method, {}).setdefault(run.title, []).extend(
-            score for score in getattr(metrics.curve(rows), by) if not np.isnan(score)
-        )
-        if np.isnan(getattr(metrics.curve(rows), by)).any():
-            note(f"{run.folder}: seeds that failed are left out")
-        episodes.append(metrics.curve(rows).episodes)
-    tasks = sorted({task for own in scores.values() for task in own})
-    for method, own in scores.items():
-        missing = [task for task in tasks if task not in own]
+    alone = len({entry.method for entry in entries}) == 1
+    for entry in entries:
+        if entry.curve is None:
+            raise UserError(f"{entry.folder}: no evaluations in it yet")
+        seeds = getattr(entry.curve, measure)
+        method = entry.folder.name if alone else entry.method
+        scores.setdefault(method, {}).setdefault(entry.task, []).extend(seeds[~np.isnan(seeds)])
+        if np.isnan(seeds).any():
+            note(f"{entry.folder}: seeds that failed are left out")
+        episodes.append(entry.curve.episodes)
+    tasks = sorted({task for by_task in scores.values() for task in by_task})
+    for method, by_task in scores.items():
+        missing = [task for task in tasks if task not in by_task]
         if missing:
             raise UserError(f"{method} has no run on {missing[0]}: compare methods on the same tasks")
-        if len({len(own[task]) for task in tasks}) > 1:
+        if len({len(by_task[task]) for task in tasks}) > 1:
             raise UserError(f"{method} has different numbers of seeds on its tasks")
-    return {method: np.array([own[task] for task in tasks]).T for method, own in scores.items()}, min(episodes)
+    methods = {method: np.array([by_task[task] for task in tasks]).T for method, by_task in scores.items()}
+    return methods, min(episodes)
+
+
+def print_comparison(methods: "dict[str, np.ndarray]", episodes: int) -> None:
+    """Print the IQM of each method, and for each pair the probability that one is better."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from edp.report.statistics import bootstrap_interval, cautions, iqm, mean_interval
+
+    console, names = Console(), list(methods)
+    table = Table("method", "IQM", "mean over seeds", "seeds × tasks")
+    for name, scores in methods.items():
+        mean, size = mean_interval(scores.mean(axis=1)), f"{scores.shape[0]} × {scores.shape[1]}"
+        table.add_row(name, str(bootstrap_interval(iqm, scores)), str(mean), size)
+    console.print(table)
+    if len(names) > 1:
+        pairs = Table("is better than", *names)
+        for first in names:
+            cells = ["" if first == second else improvement_text(methods[first], methods[second]) for second in names]
+            pairs.add_row(first, *cells)
+        console.print(pairs)
+    for caution in cautions(min(len(scores) for scores in methods.values()), episodes):
+        console.print(f"caution: {caution}", highlight=False)
+
+
+def improvement_text(first: "np.ndarray", second: "np.ndarray") -> str:
+    from edp.report.statistics import bootstrap_interval, probability_of_improvement
+
+    interval = bootstrap_interval(probability_of_improvement, first, second)
+    return f"{interval.value:.0%} [{interval.low:.0%}, {interval.high:.0%}]"

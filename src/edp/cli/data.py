@@ -77,7 +77,7 @@ def make(argv: list[str]) -> int:
 
 
 def make_built_in(task, values) -> Path:
-    from edp.cli.locate import counting
+    from edp.cli.progress import counting
     from edp.data import tasks
 
     refuse_given(values, f"{task.name} is made in one way only", keep=())
@@ -88,7 +88,7 @@ def make_built_in(task, values) -> Path:
 
 
 def make_look_alike(task, values) -> Path:
-    from edp.cli.locate import counting
+    from edp.cli.progress import counting
     from edp.data import tasks
     from edp.data.synthesis import lookalikes
 
@@ -108,7 +108,7 @@ def make_look_alike(task, values) -> Path:
 
 
 def make_new(path: Path, values) -> Path:
-    from edp.cli.locate import counting
+    from edp.cli.progress import counting
     from edp.data.synthesis import behaviours
     from edp.data.synthesis.make import Behaviour
     from edp.data.synthesis.make import make as make_file
@@ -155,13 +155,12 @@ def list_tasks(argv: list[str]) -> int:
     parser.add_argument("task", metavar="TASK", nargs="?", help="show this one in full")
     values = parser.parse(argv)
 
-    from edp.cli.tables import about_task, task_table
     from edp.data import tasks
 
     if values.task:
-        about_task(tasks.get(values.task))
+        print_task(tasks.get(values.task))
     else:
-        task_table()
+        print_tasks()
     return 0
 
 
@@ -170,7 +169,7 @@ def get(argv: list[str]) -> int:
     parser.add_argument("task", metavar="TASK", help="a task's name (edp data list), or minari:NAME")
     values = parser.parse(argv)
 
-    from edp.cli.locate import download
+    from edp.cli.locate import download_with_bar
     from edp.data import formats, tasks
 
     if values.task.startswith(formats.MINARI):
@@ -181,5 +180,81 @@ def get(argv: list[str]) -> int:
     task = tasks.get(values.task)
     if task.local:
         raise UserError(f"{task.name} is made on this machine: edp data make {task.name}")
-    print(tasks.on_disk(task) or download(task))
+    print(tasks.on_disk(task) or download_with_bar(task))
     return 0
+
+
+def print_tasks() -> None:
+    """Print a line for each task, and whether its file is here."""
+    from rich.console import Console
+    from rich.table import Column, Table
+
+    from edp.data import tasks
+
+    table = Table(Column("task", no_wrap=True), Column("environment", no_wrap=True), Column("data", no_wrap=True))
+    for task in tasks.TASKS.values():
+        table.add_row(task.name, task.env, file_state(task))
+    console = Console()
+    console.print(table)
+    places = ", ".join(str(folder) for folder in tasks.data_folders())
+    console.print(f"D4RL's files are looked for in {places}", soft_wrap=True, highlight=False)
+    console.print("edp data get TASK downloads one; edp data list TASK tells more about it", highlight=False)
+
+
+def file_state(task) -> str:
+    """Say which of a task's files is here: D4RL's file, a look-alike, or none."""
+    from edp.data import tasks
+
+    if tasks.on_disk(task):
+        return "here"
+    return "look-alike" if tasks.regenerated(task) else "when first used" if task.local else "-"
+
+
+def print_task(task) -> None:
+    """Print everything that is known about a task, and the paper's scores on it."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Column, Table
+
+    from edp.report.published import METHODS, published_scores
+
+    table = Table(Column(""), Column(task.name, overflow="fold"), box=None, pad_edge=False)
+    for name, text in task_facts(task).items():
+        if text:
+            table.add_row(name, escape(text))
+    console = Console()
+    console.print(table, highlight=False)
+    scores = Table("the paper's scores", "last ten", "best")
+    for algorithm, policy in METHODS:
+        published = published_scores(task, algorithm, policy)
+        if published.rat is not None:
+            texts = ("" if score is None else f"{score:.1f}" for score in published)
+            scores.add_row(f"{algorithm} + {policy}", *texts)
+    if scores.row_count:
+        console.print(scores)
+
+
+def task_facts(task) -> dict[str, str]:
+    """Describe a task: its data, its environment, its reference scores, and the options that are its defaults."""
+    from edp.cli.parser import flag
+    from edp.config import defaults
+    from edp.data import tasks
+    from edp.data.synthesis import lookalikes
+
+    path = tasks.on_disk(task) or tasks.regenerated(task)
+    facts = {
+        "data": f"{path or 'not here'}{' (regenerated)' if path and path == tasks.regenerated(task) else ''}",
+        "published as": tasks.SERVER + task.url if task.url else "",
+        "sha256": task.sha256 or "",
+        "transitions": f"about {task.transitions:,}" if task.transitions else "",
+        "look-alikes": lookalikes.NEEDED.get(task.made_from, "").format(env=task.env),
+        "environment": task.env,
+        "score 0, 100": f"at returns of {task.min_return:g}, {task.max_return:g}",
+        "episodes": f"at most {task.episode_limit} steps",
+        "settings": ", ".join(f"{flag(k)} {v}" for k, v in defaults.DOMAINS[task.domain].items()),
+    }
+    return facts | {
+        f"with {algorithm}": ", ".join(f"{flag(k)} {v}" for k, v in values.items())
+        for (domain, algorithm), values in defaults.DOMAIN_WITH.items()
+        if domain == task.domain
+    }

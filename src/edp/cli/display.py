@@ -1,4 +1,4 @@
-"""What a training run looks like in a terminal, and in a log."""
+"""The progress of training in a terminal, and as plain lines in a log file."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,10 +19,11 @@ from rich.text import Text
 
 from edp.acting.evaluator import Evaluation
 from edp.acting.validation import Validation
-from edp.cli.tables import score_text, trouble_lines
+from edp.cli.terminal import score_text, sparkline
 from edp.config.spec import Spec
 from edp.data.log import Dataset
-from edp.runs import scores as metrics
+from edp.envs.make import MOST_STEPS
+from edp.runs.scores import nan_mean
 from edp.training.loop import Compiled, Epoch, SeedFailed
 
 Event = Compiled | Epoch | Evaluation | Validation | SeedFailed
@@ -32,14 +33,16 @@ Event = Compiled | Epoch | Evaluation | Validation | SeedFailed
 def display(
     spec: Spec, dataset: Dataset, place: str, folder: Path, step: int, quiet: bool
 ) -> Iterator[Callable[[Event], None]]:
+    """Print what is trained on what, and yield the function that shows each event of training."""
     if quiet:
         yield lambda event: None
         return
     console = Console()
     seeds = f"{spec.training.seeds} seed{'s' * (spec.training.seeds > 1)}"
     algorithm, policy = (spec.to_json()[part]["name"] for part in ("algorithm", "policy"))
+    size = f"{len(dataset.obs):,} transitions, {len(dataset.returns):,} episodes"
     console.print(
-        f"data   {place} ({len(dataset.obs):,} transitions, {len(dataset.returns):,} episodes{mark(dataset)})",
+        f"data   {place} ({size}{look_alike_mark(dataset)})",
         soft_wrap=True,
         highlight=False,
         markup=False,
@@ -51,25 +54,25 @@ def display(
     resumed = f", resumed after {step:,} steps" if step else ""
     console.print(f"run    {folder}{resumed}", soft_wrap=True, highlight=False, markup=False)
     if console.is_terminal:
-        with live(spec, step, console) as show:
+        with live_display(spec, step, console) as show:
             yield show
     else:
-        yield plain(spec)
+        yield plain_display(spec)
 
 
-def mark(dataset: Dataset) -> str:
+def look_alike_mark(dataset: Dataset) -> str:
     return f"; regenerated: a look-alike of {dataset.regenerated}, not D4RL's file" if dataset.regenerated else ""
 
 
-def summary(event: Epoch | Validation) -> str:
-    """The losses, as means over seeds."""
-    means = {name: metrics.known_mean(values) for name, values in event.metrics.items()}
+def loss_text(event: Epoch | Validation) -> str:
+    """Write the losses, as means over seeds."""
+    means = {name: nan_mean(values) for name, values in event.metrics.items()}
     return "  ".join(f"{name} {value:.4g}" for name, value in means.items())
 
 
 @contextmanager
-def live(spec: Spec, step: int, console: Console) -> Iterator[Callable[[Event], None]]:
-    """A bar with the time left and the speed; below it the evaluations so far, the losses, and what went wrong."""
+def live_display(spec: Spec, step: int, console: Console) -> Iterator[Callable[[Event], None]]:
+    """Show a bar with time left and speed; below it evaluations, losses, and the last seed that failed."""
     bar = Progress(
         BarColumn(),
         MofNCompleteColumn(),
@@ -87,11 +90,11 @@ def live(spec: Spec, step: int, console: Console) -> Iterator[Callable[[Event], 
     def show(event: Event) -> None:
         if isinstance(event, Epoch):
             bar.update(task, completed=event.step, speed=f"{event.steps_per_second:.0f} steps/s")
-            losses.plain = summary(event)
+            losses.plain = loss_text(event)
         elif isinstance(event, Evaluation):
-            means.append(float(metrics.known_mean(event.scores)))
+            means.append(float(nan_mean(event.scores)))
             best = f"  best {np.nanmax(means):.1f}" if len(means) > 1 and not np.isnan(means).all() else ""
-            curve = f"{metrics.sparkline(means, 30)}{best}{seed_scores(event)}"
+            curve = f"{sparkline(means, 30)}{best}{seed_scores(event)}"
             scores.plain = f"{short_measure(spec)} {score_text(event.scores)}  {curve}"
             console.print(evaluation_line(event, spec), highlight=False, markup=False)
         elif isinstance(event, Validation):
@@ -104,7 +107,8 @@ def live(spec: Spec, step: int, console: Console) -> Iterator[Callable[[Event], 
         yield show
 
 
-def plain(spec: Spec) -> Callable[[Event], None]:
+def plain_display(spec: Spec) -> Callable[[Event], None]:
+    """Print a line for each event, and for every tenth of the training steps."""
     shown = 0
 
     def show(event: Event) -> None:
@@ -119,15 +123,24 @@ def plain(spec: Spec) -> Callable[[Event], None]:
             print(f"seed {event.seed} failed: {event.why}", flush=True)
         elif event.step == spec.training.steps or event.step * 10 // spec.training.steps > shown:
             shown = event.step * 10 // spec.training.steps
-            print(f"step {event.step:>9,}  {event.steps_per_second:.0f} steps/s  {summary(event)}", flush=True)
+            print(f"step {event.step:>9,}  {event.steps_per_second:.0f} steps/s  {loss_text(event)}", flush=True)
 
     return show
 
 
 def evaluation_line(event: Evaluation, spec: Spec, what: str = "") -> str:
+    """Write the score of an evaluation, and what became of episodes that failed. ``what`` replaces the step."""
     score = f"{short_measure(spec)} {score_text(event.scores)}{seed_scores(event)}"
     text = f"{what or f'step {event.step:>9,}'}  {score}  in {event.seconds:.1f} s"
-    return "\n".join([text, *trouble_lines(event)])
+    return "\n".join([text, *failure_lines(event)])
+
+
+def failure_lines(event: Evaluation, most: int = 3) -> list[str]:
+    """Write a line for each of the first failures, and one for episodes that were cut off without a time limit."""
+    rest = [f"  and {len(event.failures) - most} more"] if len(event.failures) > most else []
+    no_limit = "the environment has no limit of its own (max_episode_steps)"
+    cut = [f"  cut off after {MOST_STEPS:,} steps, for {no_limit}: {event.cut} episodes"] if event.cut else []
+    return [f"  failed: {failure}" for failure in event.failures[:most]] + rest + cut
 
 
 def short_measure(spec: Spec) -> str:
@@ -135,13 +148,13 @@ def short_measure(spec: Spec) -> str:
 
 
 def seed_scores(event: Evaluation) -> str:
-    """Each seed's mean, where there are several."""
-    means = metrics.known_mean(event.scores, axis=1)
+    """Write each seed's mean, if there are several seeds."""
+    means = nan_mean(event.scores, axis=1)
     return f"  (seeds: {'  '.join(f'{mean:.1f}' for mean in means)})" if len(means) > 1 else ""
 
 
 def validation_line(event: Validation) -> str:
-    """Losses on episodes held out, and how far the policy's actions are from the data's."""
-    far = metrics.known_mean(event.distance)
-    distance = "" if np.isnan(far) else f"  action distance {far:.2f} std"
-    return f"step {event.step:>9,}  held out: {summary(event)}{distance}  in {event.seconds:.1f} s"
+    """Write the losses on held-out episodes, and the distance between the policy's actions and the data's."""
+    mean = nan_mean(event.distance)
+    distance = "" if np.isnan(mean) else f"  action distance {mean:.2f} std"
+    return f"step {event.step:>9,}  held out: {loss_text(event)}{distance}  in {event.seconds:.1f} s"

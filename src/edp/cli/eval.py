@@ -4,9 +4,9 @@ import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from edp.cli.parser import Parser, given
+from edp.cli.parser import Parser, flag, given_options
 from edp.errors import UserError
-from edp.options import check, flag
+from edp.options import check_options
 
 DESCRIPTION = """Evaluate the policies of a run, finished or running, and add the result to the run's evaluations. The
 exit code is 1 if all episodes failed."""
@@ -20,10 +20,10 @@ def main(argv: list[str]) -> int:
     from edp.acting.evaluator import Evaluator
     from edp.acting.fqe import FQEOptions
     from edp.cli.locate import load_noting
-    from edp.cli.tables import evaluation_table
-    from edp.cli.train import with_env
+    from edp.cli.results import print_evaluation
     from edp.config.spec import EvalOptions
     from edp.runs.directory import Run
+    from edp.runs.load import with_environment
 
     parser = Parser("edp eval", DESCRIPTION, "RUN")
     parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
@@ -41,73 +41,78 @@ def main(argv: list[str]) -> int:
     values = parser.parse(argv)
     if values.offline:
         return value_offline(values)
-    needless = [flag(name) for name in ("data", *given([FQEOptions], values)) if getattr(values, name) is not None]
+    needless = [
+        flag(name) for name in ("data", *given_options([FQEOptions], values)) if getattr(values, name) is not None
+    ]
     if needless:
         raise UserError(f"{needless[0]} is for --offline")
-    folder = Run.open(values.run)
-    spec, found = load_noting(folder, values.checkpoint)
-    spec = with_env(spec, values.env, folder.config, folder)
+    run = Run.open(values.run)
+    spec, found = load_noting(run, values.checkpoint)
+    spec = with_environment(spec, values.env or "", run)
     if not spec.task.env:
         raise UserError(
-            f"{folder.folder}: has no environment to evaluate in: give one with --env, or value it with --offline"
+            f"{run.folder}: has no environment to evaluate in: give one with --env, or value it with --offline"
         )
     if values.video:
-        video.check_path(values.video)
+        video.check_video_path(values.video)
     camera = video.filmed_env(spec.task.env, **json.loads(spec.task.env_options)) if values.video else None
-    options = check(replace(spec.evaluation, **given([EvalOptions], values)))
-    evaluation = Evaluator(spec, options)(found.tree, found.step, folder, "eval", failed=found.failed)
-    evaluation_table(spec, evaluation, options, folder)
+    options = check_options(replace(spec.evaluation, **given_options([EvalOptions], values)))
+    evaluation = Evaluator(spec, options)(found.tree, found.step, run, "eval", failed=found.failed)
+    print_evaluation(spec, evaluation, options, run)
     if camera:
         film(spec, found.tree, options, camera, values.video)
     return EXIT_FAILED if np.isnan(evaluation.scores).all() else 0
 
 
 def value_offline(values) -> int:
-    """Fitted Q evaluation of the checkpoints of a run, beside their scores where there are any."""
+    """Value the checkpoints of a run by fitted Q evaluation, and show the values beside the scores."""
     from edp.acting import fqe
-    from edp.acting.evaluator import actors, without_nan
-    from edp.cli.locate import counting, find_data_of, note
-    from edp.cli.tables import offline_table
-    from edp.config.spec import EvalOptions, Spec, check_acting
+    from edp.acting.selection import acting_models, selection_of
+    from edp.cli.locate import find_file
+    from edp.cli.progress import counting, note
+    from edp.cli.results import print_offline_values
+    from edp.config.spec import EvalOptions, acting_sampler
     from edp.runs import load
     from edp.runs.checkpoints import Checkpoints
     from edp.runs.directory import Run
+    from edp.runs.rows import finite_or_none
 
-    folder = Run.open(values.run)
-    spec = Spec.from_json(folder.config, folder.folder / "config.json")
+    run = Run.open(values.run)
+    spec = load.read_spec(run)
     if spec.policy.reads_histories:
         raise UserError("--offline is for policies that act on what they see now, and a transformer reads histories")
     if values.video:
         raise UserError("--video shows an environment, and --offline has none")
-    options = check(replace(spec.evaluation, **given([EvalOptions], values)))
-    fqe_options = check(fqe.FQEOptions(**given([fqe.FQEOptions], values)))
-    sampler = check_acting(spec, options)
-    steps = Checkpoints(folder.checkpoints).steps() or [None]  # an old run has one without a number
+    options = check_options(replace(spec.evaluation, **given_options([EvalOptions], values)))
+    fqe_options = check_options(fqe.FQEOptions(**given_options([fqe.FQEOptions], values)))
+    sampler = acting_sampler(spec.algorithm, spec.policy, options)
+    steps = Checkpoints(run.checkpoints).steps() or [None]  # an old run has one without a number
     if values.checkpoint is not None:
-        steps = [load.load(folder, values.checkpoint)[1].step]
-    data = load.read_data(folder, spec, values.data or find_data_of(folder, spec))
-    problem, rows = fqe.prepare(data, fqe_options), []
+        steps = [load.load(run, values.checkpoint)[1].step]
+    data = load.read_run_data(run, spec, values.data or load.locate_run_data(run, spec, find_file))
+    problem, rows = fqe.prepare_problem(data, fqe_options), []
     with counting("checkpoints valued", len(steps)) as advance:
         for done, step in enumerate(steps, 1):
             try:
-                _, found = load.load(folder, step)
+                _, found = load.load(run, step)
             except UserError as error:  # damaged, or removed by a training that goes on
                 note(str(error))
                 continue
-            models = actors(found.tree, options.act_with, sampler)
-            value = without_nan(fqe.evaluate(*models, problem, fqe_options, options.way, options.eas).tolist())
+            models = acting_models(found.tree, options.act_with, sampler)
+            value = fqe.value_policies(*models, problem, fqe_options, selection_of(options))
+            value = finite_or_none(value.tolist())
             row = {"step": found.step, "values": value, "options": asdict(options) | asdict(fqe_options)}
-            folder.log_offline(row)
+            run.log_offline(row)
             rows.append(row)
             advance(done)
     if not rows:
-        raise UserError(f"{folder.folder}: no checkpoint of it can be used")
-    offline_table(spec, rows, folder)
+        raise UserError(f"{run.folder}: no checkpoint of it can be used")
+    print_offline_values(spec, rows, run)
     return 0
 
 
 def film(spec, states, options, env, path: Path) -> None:
-    """The first episode of the first seed, as it was evaluated."""
+    """Play the first episode of the first seed again, and write its video."""
     import jax
 
     from edp.acting import video
@@ -118,6 +123,6 @@ def film(spec, states, options, env, path: Path) -> None:
     evaluator = Evaluator(one, replace(options, episodes=1))
     evaluator.pools = [Pool(lambda: env, 1)]
     rolled = evaluator.roll_out(jax.tree.map(lambda leaf: leaf[:1], states))
-    video.write(path, env)
+    video.write_video(path, env)
     score = spec.task.score(rolled.returns[0, 0])
     print(f"{path}: {rolled.lengths[0, 0]} steps, {spec.task.measure} {score:.1f}")

@@ -3,10 +3,9 @@
 import json
 from pathlib import Path
 
-from edp.cli.parser import Parser, add_columns, columns_of
+from edp.cli.parser import Parser, add_columns, columns_of, flag
 from edp.cli.signals import ending_on_sigterm
 from edp.errors import UserError
-from edp.options import flag
 
 CHECK = """Look at data before training on it: what is in it, what looks wrong, and what that would do to training. It
 also draws a page of pictures. The exit code is 1 if training would refuse it, or quietly learn what is wrong."""
@@ -99,7 +98,7 @@ def convert(argv: list[str]) -> int:
 
     from dataclasses import replace
 
-    from edp.cli.locate import note
+    from edp.cli.progress import note
     from edp.data import formats
 
     meaning, ranges = columns_of(values)
@@ -136,7 +135,7 @@ def record(argv: list[str]) -> int:
         if number is not None and number < low:
             raise UserError(f"{flag(name)} must be at least {low}, not {number}")
 
-    from edp.cli.locate import counting, note
+    from edp.cli.progress import counting, note
     from edp.data import formats
     from edp.data.synthesis.record import record as play
     from edp.envs.make import import_env

@@ -1,4 +1,4 @@
-"""Command-line options from dataclasses, with errors of one line."""
+"""Command-line options from dataclasses, and errors in one line."""
 
 import argparse
 import re
@@ -8,20 +8,31 @@ from pathlib import Path
 from typing import Any, NoReturn, get_args, get_origin, get_type_hints
 
 from edp.errors import UserError, unknown
-from edp.options import flag
+
+OPTION_IN_TEXT = re.compile(r"`([a-z][a-z0-9_]*)(?:=([^`\n]*))?`")
+
+
+def flag(name: str) -> str:
+    """An option's name on the command line."""
+    return "--" + name.replace("_", "-")
+
+
+def as_flags(text: str) -> str:
+    """Replace options that a message names as Python spells them, `n_step` or `eas=1`, by --n-step or --eas 1."""
+    return OPTION_IN_TEXT.sub(lambda match: flag(match[1]) + (f" {match[2]}" if match[2] else ""), text)
 
 
 class Parser(argparse.ArgumentParser):
     def __init__(self, prog: str, description: str, arguments: str = "", **options: Any):
         usage = " ".join(filter(None, [prog, arguments, "[option …]"]))
         super().__init__(prog, usage, description, allow_abbrev=False, formatter_class=Formatter, **options)
-        self._negative_number_matcher = re.compile(r"-[\d.][\d.,eE+-]*")  # also several of them, such as -1,0
+        self._negative_number_matcher = re.compile(r"-[\d.][\d.,eE+-]*")  # also lists, such as -1,0
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message} (see {self.prog} --help)")
 
     def parse(self, argv: list[str]) -> argparse.Namespace:
-        """All of ``argv``; an unknown option is refused with the nearest known one."""
+        """Parse ``argv``. The error about an unknown option suggests the nearest known one."""
         values, rest = self.parse_known_args(argv)
         for word in rest:
             if word.startswith("--"):
@@ -33,7 +44,7 @@ class Parser(argparse.ArgumentParser):
         return values
 
     def add_fields(self, cls: type, title: str) -> None:
-        """One option for each field of the dataclass."""
+        """Add an option for each field of a dataclass."""
         group, hints = self.add_argument_group(title), get_type_hints(cls)
         for entry in fields(cls):
             default = None if entry.default is MISSING else entry.default
@@ -42,7 +53,7 @@ class Parser(argparse.ArgumentParser):
             group.add_argument(
                 flag(entry.name),
                 dest=entry.name,
-                default=None,  # so that what was given can be told from what was not
+                default=None,  # tells given options from others
                 help=text.replace("%", "%%"),
                 **converter(hints[entry.name]),
             )
@@ -65,7 +76,7 @@ def converter(hint: Any) -> dict[str, Any]:
 
 
 def add_columns(parser: Parser) -> None:
-    """What the columns of a table mean."""
+    """Add the options that give the meaning of a table's columns."""
     from edp.data.formats.columns import Columns
 
     parser.add_argument("--columns", type=Path, metavar="FILE", help="a TOML file that says what the columns mean")
@@ -73,15 +84,15 @@ def add_columns(parser: Parser) -> None:
 
 
 def columns_of(values: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The meaning of columns, and ranges of actions, from the file and the command line, which wins."""
+    """The meaning of columns and the ranges of actions, from --columns FILE and the command line, which wins."""
     from edp.data.formats.columns import RANGES, Columns, read_toml
 
     content = read_toml(values.columns) if values.columns else {}
     ranges = {name: content.pop(name) for name in RANGES if name in content}
-    return content | given([Columns], values), ranges
+    return content | given_options([Columns], values), ranges
 
 
-def given(classes: Iterable[type], values: argparse.Namespace) -> dict[str, Any]:
+def given_options(classes: Iterable[type], values: argparse.Namespace) -> dict[str, Any]:
     """The options of these dataclasses that were given on the command line."""
     found = {entry.name: getattr(values, entry.name) for cls in classes for entry in fields(cls)}
     return {name: value for name, value in found.items() if value is not None}

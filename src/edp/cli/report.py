@@ -1,6 +1,8 @@
 """edp report RUN …"""
 
+import json
 import time
+from functools import partial
 from pathlib import Path
 
 from edp.cli.parser import Parser
@@ -9,9 +11,8 @@ from edp.errors import UserError
 DESCRIPTION = """Make one page of any runs, finished or running: scores beside the paper's, curves, what the policies
 do, what differs between the runs, and how to make them again. The page needs nothing but itself. A folder stands for
 the runs in it."""
-FORMATS = {"html": ".html", "md": ".md", "tex": ".tex"}
-LEAST = 2  # seconds between looks
-LATEX = "% needs \\usepackage{booktabs} and \\usepackage{graphicx}\n"
+REPORT_FORMATS = {"html": ".html", "md": ".md", "tex": ".tex"}
+LEAST_SECONDS = 2  # between two readings of the runs with --watch
 
 
 def main(argv: list[str]) -> int:
@@ -46,7 +47,7 @@ def main(argv: list[str]) -> int:
     from edp.report import collect
 
     kind = values.format or (values.out.suffix.lstrip(".") if values.out else "html")
-    if kind not in FORMATS:
+    if kind not in REPORT_FORMATS:
         raise UserError(f"a report is html, md or tex, not {kind!r}")
     if values.bench and not values.paper:
         raise UserError("--bench is for the paper's speeds: use it with --paper")
@@ -54,79 +55,101 @@ def main(argv: list[str]) -> int:
         raise UserError("--look is for the page: tables alone show nothing of it")
     if values.env and not values.look:
         raise UserError("--env is for --look: nothing else needs an environment")
-    if not values.every >= LEAST:
-        raise UserError(f"--every must be at least {LEAST}, not {values.every:g}")
-    out = values.out or Path("report" + FORMATS[kind])
-    if not collect.find(values.runs):
+    if not values.every >= LEAST_SECONDS:
+        raise UserError(f"--every must be at least {LEAST_SECONDS}, not {values.every:g}")
+    out = values.out or Path("report" + REPORT_FORMATS[kind])
+    if not collect.find_runs(values.runs):
         raise UserError(f"no runs in {', '.join(map(str, values.runs))}")
     check_writable(out)
     if values.figures:
         check_writable(values.figures / "curves.svg")
     if values.look:
-        look_at_all(collect.find(values.runs), values.env)
-    write(values, kind, out)
+        look_at_all(collect.find_runs(values.runs), values.env)
+    write_report(values, kind, out)
     print(out, flush=True)
     if values.figures:
         print(values.figures, flush=True)
     while values.watch:
         time.sleep(values.every)
-        write(values, kind, out)
+        write_report(values, kind, out)
     return 0
 
 
 def look_at_all(folders: list[Path], env: str | None) -> None:
     """What each policy does, kept in its run directory; what cannot be looked at is told and passed over."""
-    from edp.acting.inspect import look_at, seen_at
-    from edp.cli.locate import counting, find_data_of, load_noting, note
-    from edp.cli.train import with_env
+    from edp.acting.inspect import inspect_policy, inspected_parts
+    from edp.cli.locate import find_file, load_noting
+    from edp.cli.progress import counting, note
     from edp.runs.directory import Run
-    from edp.runs.load import read_data
+    from edp.runs.load import locate_run_data, read_run_data, with_environment
 
     with counting("policies looked at", len(folders)) as advance:
         for done, folder in enumerate(folders, 1):
             try:
                 run = Run.open(folder)
                 spec, found = load_noting(run)
-                seen = seen_at(run, found.step)
+                seen = inspected_parts(run, found.step)
                 try:
-                    spec = with_env(spec, env if spec.task.own else None, run.config, run)
+                    spec = with_environment(spec, env if env and spec.task.own else "", run)
                 except UserError as error:
                     if "episode" not in seen:
                         note(f"{error} (so no episode is played)")
                 wanted = {"actions", "episode"} if spec.task.env else {"actions"}
                 if (wanted if not spec.policy.reads_histories else {"step"}) - seen:
                     try:
-                        data = read_data(run, spec, find_data_of(run, spec, quiet=True, advice=""))
+                        place = locate_run_data(run, spec, partial(find_file, quiet=True), advice="")
+                        data = read_run_data(run, spec, place)
                     except UserError as error:
                         note(f"{error} (so its actions are not compared with the data's)")
                         data = None
-                    look_at(run, spec, found, data)
+                    inspect_policy(run, spec, found, data)
             except UserError as error:
                 note(f"{error} (so it is not looked at)")
             advance(done)
 
 
-def write(values, kind: str, out: Path) -> None:
+def write_report(values, kind: str, out: Path) -> None:
+    """Read the runs, and write the report and the figures."""
     from edp.files import write_errors, write_text
-    from edp.report import collect, paper, summary
+    from edp.report.collect import read_runs
+    from edp.report.paper_tables import paper_tables
 
-    entries, pictures = collect.read_all(values.runs), {}
+    entries, pictures = read_runs(values.runs), {}
+    rates = bench_rates(values.bench) if values.bench else None
     ablated = any((entry.folder / "ablations").is_dir() for entry in entries)
     if values.figures or (kind == "html" and (values.paper or ablated)):
-        from edp.report import figures
+        from edp.report.drawing import data_uri, save_figures
+        from edp.report.figures import all_figures
 
-        made = figures.all_figures(entries, values.bench, values.paper, with_curves=values.figures is not None)
+        figures = all_figures(entries, rates, values.paper, with_curves=values.figures is not None)
         if values.figures:
-            figures.save(made, values.figures)
-        pictures = {name: figures.as_data_uri(figure) for name, figure in made.items() if name[:7] != "curves-"}
-    of_paper = paper.tables(entries, values.bench) if values.paper else []
+            save_figures(figures, values.figures)
+        pictures = {name: data_uri(figure) for name, figure in figures.items() if not name.startswith("curves-")}
+    more = paper_tables(entries, rates) if values.paper else []
     if kind == "html":
-        from edp.report.page import build
+        from edp.report.page import build_page
 
-        text = build(entries, values.title, of_paper, round(values.every) if values.watch else 0, pictures)
+        text = build_page(entries, values.title, more, round(values.every) if values.watch else 0, pictures)
     else:
-        form = {"md": summary.markdown, "tex": summary.latex}[kind]
-        found = [*summary.tables(entries, of_paper), summary.differences(entries)]
-        text = LATEX * (kind == "tex") + "\n".join(form(table) for table in found if table.rows or table.notes)
+        text = tables_text(entries, more, kind)
     with write_errors(out):
         write_text(out, text.encode(errors="replace").decode())  # names of folders may be no text
+
+
+def tables_text(entries: list, more: list, kind: str) -> str:
+    """Write all tables as Markdown or LaTeX."""
+    from edp.report.markup import LATEX_PACKAGES, latex, markdown
+    from edp.report.tables import difference_table, report_tables
+
+    tables = [*report_tables(entries, more), difference_table(entries)]
+    form = {"md": markdown, "tex": latex}[kind]
+    return LATEX_PACKAGES * (kind == "tex") + "\n".join(form(table) for table in tables if table.rows or table.notes)
+
+
+def bench_rates(path: Path) -> dict[tuple[str, str], float]:
+    """Read steps a second by (variant, "training" or "acting") from a file that edp bench --json wrote."""
+    try:
+        rows = json.loads(path.read_text())["variants"]
+        return {(row["name"], row["what"]): float(row["steps_per_second"]) for row in rows}
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
+        raise UserError(f"{path}: not a result of edp bench --json ({error})") from None

@@ -3,11 +3,13 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from edp.cli.parser import Parser
 
 DESCRIPTION = """List runs: what each trains, how far it is, its score (the mean of the last ten evaluations), and
 whether it is running, finished, stopped, killed or failed. A damaged one is listed with what is wrong."""
+NARROW = 110  # columns of a terminal, below which the table leaves things out
 
 
 def main(argv: list[str]) -> int:
@@ -17,89 +19,81 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--json", action="store_true", help="one JSON object a line instead of a table")
     values = parser.parse(argv)
-    found = [checked(path) for folder in values.folders for path in run_folders(folder)]
+
+    from edp.report.collect import find_runs
+
+    rows = [run_row(path) for folder in values.folders for path in find_runs([folder])]
     if values.json:
-        for row in found:
+        for row in rows:
             print(json.dumps(row))
-        return 0
+    else:
+        print_runs(rows, values.folders)
+    return 0
+
+
+def run_row(folder: Path) -> dict[str, Any]:
+    """Return the summary of a run, as ``--json`` prints it. That of a damaged run says what is wrong."""
+    from edp.report.collect import DAMAGE, damage_text, summarise
+    from edp.runs.directory import Run
+    from edp.runs.scores import nan_mean
+
+    try:
+        entry = summarise(Run.open(folder))
+        curve = entry.curve
+        score = float("nan") if curve is None else float(nan_mean(curve.rat))
+        row = {
+            "run": str(folder),
+            "task": entry.task,
+            "algorithm": entry.algorithm,
+            "policy": entry.policy,
+            "seeds": entry.seeds,
+            "steps": entry.steps,
+            "of": entry.budget,
+            "rat": None if score != score else score,
+            "curve": [] if curve is None else [round(float(mean), 2) for mean in curve.means],
+            "state": entry.state,
+            "reason": entry.reason,
+            "failed_seeds": entry.failed_seeds,
+        }
+        run_cells(row)  # a run that cannot be shown is damaged, too
+        return row
+    except DAMAGE as error:
+        return {"run": str(folder), "state": "damaged", "reason": damage_text(folder, error)}
+
+
+def print_runs(rows: list[dict[str, Any]], folders: list[Path]) -> None:
+    """Print a table of the runs. On a narrow terminal, what went wrong is printed below it."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Column, Table
 
-    from edp.report.summary import on_one_line
+    from edp.report.markup import on_one_line
 
     console = Console(width=None if sys.stdout.isatty() else 160)
-    narrow = console.width < 110
+    narrow = console.width < NARROW
     if narrow:
-        room = max(8, (console.width - 40) // 3)  # what is left for each of the texts
+        room = max(8, (console.width - 40) // 3)  # for each of the texts
         texts = [Column(name, no_wrap=True, overflow="ellipsis", max_width=room) for name in ("run", "task", "method")]
         table = Table(*texts, *(Column(name) for name in ("done", "score", "curve", "state")), box=SIMPLE_HEAD)
         table.padding = (0, 1, 0, 0)
     else:
         columns = ("run", "task", "method", "seeds", "steps", "score", "evaluations", "state")
         table = Table(*(Column(name, overflow="fold") for name in columns))
-    for row in found:
-        table.add_row(*(escape(on_one_line(str(cell))) for cell in cells(row, narrow)))
-    console.print(table if found else f"no runs in {', '.join(map(str, values.folders))}", highlight=False)
-    for row in found if narrow else ():
-        if why := "; ".join(reasons(row)):
+    for row in rows:
+        table.add_row(*(escape(on_one_line(str(cell))) for cell in run_cells(row, narrow)))
+    console.print(table if rows else f"no runs in {', '.join(map(str, folders))}", highlight=False)
+    for row in rows if narrow else ():
+        if why := "; ".join(failure_reasons(row)):
             console.print(f"{on_one_line(Path(row['run']).name)}: {on_one_line(why)}", highlight=False, markup=False)
-    return 0
 
 
-def run_folders(folder: Path) -> list[Path]:
-    """The run directories in a folder, or the folder itself if it is one."""
-    from edp.report import collect
-
-    return collect.find([folder])
-
-
-def checked(folder: Path) -> dict:
-    """The summary of a run that can be shown; a damaged one says what is wrong."""
-    from edp.report import collect
-
-    try:
-        row = summary(folder)
-        cells(row)
-        return row
-    except collect.DAMAGE as error:
-        return {"run": str(folder), "state": "damaged", "reason": collect.wrong_with(folder, error)}
-
-
-def summary(folder: Path) -> dict:
-    """What there is to know of a run in one line."""
-    import numpy as np
-
-    from edp.runs import scores
-    from edp.runs.directory import Run
-
-    run = Run.open(folder)
-    config, status = run.config, run.status
-    curve = scores.curve(run.training_evaluations()) if run.training_evaluations() else None
-    score = None if curve is None or np.isnan(curve.rat).all() else float(np.nanmean(curve.rat))
-    return {
-        "run": str(folder),
-        "task": run.title,
-        "algorithm": config["algorithm"]["name"],
-        "policy": config["policy"]["name"],
-        "seeds": config["training"]["seeds"],
-        "steps": status["step"],
-        "of": config["training"]["steps"],
-        "rat": score,
-        "curve": [] if curve is None else [round(float(mean), 2) for mean in scores.known_mean(curve.scores, axis=1)],
-        "state": status["state"],
-        "reason": status["reason"],
-        "failed_seeds": status["failed_seeds"],
-    }
-
-
-def cells(row: dict, narrow: bool = False) -> list[str]:
-    """A line of the table. On a narrow terminal, reasons are told below it."""
-    from edp.runs.scores import sparkline
+def run_cells(row: dict[str, Any], narrow: bool = False) -> list[str]:
+    """Return the cells of a run's line in the table."""
+    from edp.cli.terminal import sparkline
 
     name, state = Path(row["run"]).name if narrow else row["run"], row["state"]
-    if not narrow and (why := "; ".join(reasons(row))):
+    if not narrow and (why := "; ".join(failure_reasons(row))):
         state += f": {why}"
     if row["state"] == "damaged":
         return [name, *[""] * (5 if narrow else 6), state]
@@ -115,7 +109,7 @@ def cells(row: dict, narrow: bool = False) -> list[str]:
     ]
 
 
-def reasons(row: dict) -> list[str]:
-    """What went wrong, if anything did."""
+def failure_reasons(row: dict[str, Any]) -> list[str]:
+    """List what went wrong with a run, if anything did."""
     failed = row.get("failed_seeds", {}).items() if row["state"] != "failed" else ()
     return [*filter(None, [row["reason"]]), *(f"seed {seed}: {why}" for seed, why in failed)]

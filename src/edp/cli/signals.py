@@ -1,4 +1,4 @@
-"""How a run is asked to stop."""
+"""Signals that stop a command."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def ending_on_sigterm() -> Iterator[None]:
-    """SIGTERM ends the process as an exception does, so that what was half written goes away."""
+    """Make SIGTERM raise SystemExit, so that unfinished files are removed."""
 
     def end(number: int, frame: object) -> None:
         raise SystemExit(128 + number)
@@ -20,7 +20,7 @@ def ending_on_sigterm() -> Iterator[None]:
 
 
 class Signals:
-    """Ctrl-C and SIGTERM ask to stop; a second Ctrl-C ends at once."""
+    """Records Ctrl-C and SIGTERM, so that training can stop in an orderly way. A second Ctrl-C ends at once."""
 
     def __init__(self, tell: Callable[[str], None]):
         self.number, self.tell = 0, tell
@@ -44,7 +44,7 @@ class Signals:
 
     @property
     def exit_code(self) -> int:
-        """For all processes, of which one may have heard the signal."""
-        from edp.training import processes
+        """The exit code for all processes, though only one of them may have received the signal."""
+        from edp.devices import processes
 
         return 128 + max(processes.exchange(self.number))

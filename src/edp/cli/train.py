@@ -1,48 +1,72 @@
-"""edp train TASK"""
+"""edp train TASK, edp train --resume RUN"""
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from edp.cli.parser import Parser, add_columns, columns_of, given
+from edp.cli.parser import Parser, add_columns, columns_of, given_options
 from edp.cli.signals import Signals
 from edp.errors import UserError
-from edp.options import check
 
-DESCRIPTION = """Train a policy on a task's data and evaluate it on the way. The run is kept in a directory of its own.
+DESCRIPTION = """Train a policy on a task's data and evaluate it on the way. The run is kept in a new directory.
 Values that are not given may be set by the task's domain, the algorithm, the policy or a preset: --print-config shows
 each value and where it comes from. Ctrl-C or SIGTERM stop it at the end of the current epoch, with a checkpoint: the
-exit code is then 130 or 143, and --resume goes on. The exit code is 1 if a seed became NaN on the way."""
-RESUME = "Go on with a run where it stopped, crashed or ended: bit for bit as if nothing had happened."
+exit code is then 130 or 143, and --resume continues. The exit code is 1 if a seed became NaN."""
+RESUME = "Continue a run where it stopped, crashed or ended: bit for bit as if nothing had happened."
 EXIT_FAILED = 1
-STILL = 100_000  # rows that are looked at for a change
 
 
 def main(argv: list[str]) -> int:
-    from edp.training import processes as distributed
+    from edp.devices import processes
 
-    distributed.start()
-    with distributed.together():
-        return lead(argv) if distributed.leads() else follow()
+    processes.start()
+    with processes.together():
+        if not processes.leads():
+            return follow()
+        return resume(argv) if any(word.split("=")[0] == "--resume" for word in argv) else start(argv)
 
 
-def lead(argv: list[str]) -> int:
-    """What the only process does, or the first of several."""
-    if any(word.split("=")[0] == "--resume" for word in argv):
-        return resume(argv)
+def start(argv: list[str]) -> int:
+    """Start a new run, in the only process or in the leading one."""
+    from edp.config.choice import choose
 
-    from edp.algorithms import ALGORITHMS
-    from edp.config import choice as build
-    from edp.config import defaults
-    from edp.policies import POLICIES
-
-    # Which options there are depends on the algorithm and the policy, so those two are looked at first.
+    # Which options exist depends on the algorithm and the policy, so these two are parsed first.
     first = Parser("edp train", DESCRIPTION, add_help=False)
     for name in ("--algo", "--policy", "--preset"):
         first.add_argument(name)
-    asked, _ = first.parse_known_args(argv)
-    choice = build.choose(asked.algo, asked.policy, asked.preset, {})
+    names, _ = first.parse_known_args(argv)
+    choice = choose(names.algo, names.policy, names.preset)
+    values = train_parser(choice.groups).parse(argv)
+    columns, ranges = columns_of(values)
+    choice = choice._replace(options=ranges | given_options(choice.groups.values(), values))
+
+    from edp.cli.locate import find_file
+    from edp.cli.results import print_config
+    from edp.runs import loggers
+    from edp.runs.directory import RunExistsError
+    from edp.training import prepare
+
+    source = prepare.open_source(values.task, data=values.data or "", columns=columns, env=values.env or "")
+    settings = prepare.settle(choice, source.task)
+    if values.print_config:
+        print_config(choice.groups, settings)
+        return 0
+    out = values.out or Path("runs") / default_name(source.task.name, choice, settings.values)
+    loggers.check_loggers(values.log)
+    command, find = ["edp", "train", *argv], partial(find_file, quiet=values.quiet)
+    try:
+        with prepare.start(source, settings, out, command=command, find_file=find) as ready:
+            return train(ready, values)
+    except RunExistsError as error:
+        again = f", or go on with it: edp train --resume {error.folder}" if error.is_run else ""
+        raise UserError(f"{error}{again}") from None
+
+
+def train_parser(groups: dict[str, type]) -> Parser:
+    from edp.algorithms import ALGORITHMS
+    from edp.config.defaults import PRESETS
+    from edp.policies import POLICIES
 
     parser = Parser("edp train", DESCRIPTION, "TASK | DATA")
     parser.add_argument(
@@ -51,40 +75,23 @@ def lead(argv: list[str]) -> int:
         help="a task's name (edp data list), or data of your own: a .hdf5, .npz, .csv or .parquet file, a folder of "
         "tables, or minari:NAME",
     )
-    for name, choices in (("--algo", ALGORITHMS), ("--policy", POLICIES), ("--preset", defaults.PRESETS)):
+    for name, choices in (("--algo", ALGORITHMS), ("--policy", POLICIES), ("--preset", PRESETS)):
         parser.add_argument(name, metavar="…", help=", ".join(choices))
     parser.add_argument("--data", metavar="DATA", help="read a task's data from here instead of its own file")
     parser.add_argument("--env", metavar="ID", help="evaluate data of your own in this environment (ID or module:ID)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="the run directory (default: a new one in runs/)")
     parser.add_argument(
-        "--resume", type=Path, metavar="RUN", help="go on with a run instead (see edp train --resume RUN -h)"
+        "--resume", type=Path, metavar="RUN", help="continue a run instead (see edp train --resume RUN -h)"
     )
-    add_ways_of_showing(parser)
+    add_output_options(parser)
     parser.add_argument("--print-config", action="store_true", help="print every value and its origin, and stop")
     add_columns(parser)
-    for title, cls in choice.groups.items():
+    for title, cls in groups.items():
         parser.add_fields(cls, title)
-    values = parser.parse(argv)
-    meaning, ranges = columns_of(values)
-    return train(argv, values, choice._replace(given=ranges | given(choice.groups.values(), values)), meaning)
+    return parser
 
 
-def with_env(spec, given_env: str | None, config: dict, folder):
-    """The spec with its environment; one that is the user's own code is made on the user's word alone."""
-    trained = (config.get("own_task") or {}).get("env", spec.task.env)
-    if given_env and not spec.task.own:
-        raise UserError(f"--env is for data of your own, and {spec.task.name} has an environment")
-    if given_env:
-        from edp.envs.make import import_env
-
-        import_env(given_env)
-        return replace(spec, task=replace(spec.task, env=given_env))
-    if trained != spec.task.env:
-        raise UserError(f"{folder.folder}: was trained with --env {trained}, which is code of your own: give it again")
-    return spec
-
-
-def add_ways_of_showing(parser: Parser) -> None:
+def add_output_options(parser: Parser) -> None:
     parser.add_argument("--quiet", action="store_true", help="print the result only")
     parser.add_argument(
         "--log",
@@ -95,142 +102,50 @@ def add_ways_of_showing(parser: Parser) -> None:
     )
 
 
-def train(argv: list[str], values, choice, meaning: dict) -> int:
-    from edp.cli.locate import find_data, note
-    from edp.cli.tables import print_config
-    from edp.config import choice as build
-    from edp.data import formats, tasks
-    from edp.envs.make import import_env
-    from edp.runs import loggers
-    from edp.runs.directory import Run
-    from edp.runs.load import fingerprint
-
-    own = values.task not in tasks.TASKS and formats.is_source(values.task)
-    if own and values.data:
-        raise UserError(f"--data gives a task's data from elsewhere, and {values.task} is data itself")
-    if values.env and not own:
-        raise UserError(f"--env is for data of your own, and {values.task} has an environment")
-    import_env(values.env or "")
-    opened = formats.open_log(values.task, meaning) if own else None
-    task = tasks.own(values.task, opened, values.env or "") if opened else tasks.get(values.task)
-    spec = choice.spec(task)
-    if values.print_config:
-        print_config(choice.groups, choice.resolve(task))
-        return 0
-    seeds = f"s{spec.training.seed}-{spec.training.seed + spec.training.seeds - 1}"
-    title = task.name.replace("/", "-").replace(":", "-")
-    name = "_".join([title, choice.algorithm, choice.policy, seeds, time.strftime("%Y%m%d-%H%M%S")])
-    out = values.out or Path("runs") / name
-    Run.check_free(out)
-    loggers.check(values.log)
-    place = values.task if own else values.data or str(find_data(task, values.quiet))
-    built = build.build(choice, task, opened or formats.open_log(place, meaning, task.episode_limit))
-    warn(built, note)
-    place = formats.absolute(place)
-    digest = fingerprint(built.dataset)
-    experiment = prepare(built.spec, built.dataset, place, meaning, digest)
-    about = {
-        "file": place,
-        "columns": meaning,
-        "data_sha256": digest,
-        "regenerated": bool(built.dataset.regenerated),
-        "command": ["edp", "train", *argv],
-        "device": device(),
-        "origins": built.origins,
-    }
-    with Run(out).claimed():
-        folder = Run.create(out, built.spec.to_json() | about)
-        return work(experiment, built.dataset, place, folder, values)
-
-
-def warn(built, note: Callable[[str], None]) -> None:
-    """What is no mistake, but may not be what was meant."""
-    reward, name = built.dataset.reward, type(built.spec.algorithm).__name__
-    if built.spec.task.own and reward.min() == reward.max() and name != "BC":
-        note(f"every reward is {reward[0]:g}: nothing tells good actions from bad ones (--algo bc learns to imitate)")
-    still = (built.dataset.obs[:STILL].max(axis=0) - built.dataset.obs[:STILL].min(axis=0) < 1e-3).sum()
-    if built.spec.task.own and still and built.spec.data.normalise != "none":
-        note(f"{still} of the observations hardly change, and tell the policy nothing (edp data check says which)")
+def default_name(task: str, choice: Any, values: dict[str, Any]) -> str:
+    """The name of a new run directory."""
+    first, count = values["seed"].value, values["seeds"].value
+    title = task.replace("/", "-").replace(":", "-")
+    seeds = f"s{first}-{first + count - 1}"
+    return "_".join([title, choice.algorithm, choice.policy, seeds, time.strftime("%Y%m%d-%H%M%S")])
 
 
 def resume(argv: list[str]) -> int:
-    """Go on with a run as if it had never stopped."""
-    from edp.cli.locate import find_data_of, note
-    from edp.config.spec import Spec
-    from edp.data import formats
-    from edp.runs import loggers
-    from edp.runs.directory import Run, about_here
-    from edp.runs.load import fingerprint, read_data
-
+    """Continue a run as if it had never stopped."""
     parser = Parser("edp train", RESUME, "--resume RUN")
     parser.add_argument("--resume", type=Path, required=True, metavar="RUN", help="a run directory")
     parser.add_argument("--steps", type=int, metavar="…", help="train up to this step instead of the run's last")
     parser.add_argument("--data", metavar="DATA", help="where the data is now, if it was moved")
     parser.add_argument("--env", metavar="ID", help="the environment, if it is one of your own (module:ID)")
-    add_ways_of_showing(parser)
+    add_output_options(parser)
     values = parser.parse(argv)
-    loggers.check(values.log)
-    folder = Run.open(values.resume)
-    done = folder.status
-    with folder.claimed():
-        config = folder.config
-        spec = Spec.from_json(config, folder.folder / "config.json")
-        if values.steps is not None:
-            spec = replace(spec, training=check(replace(spec.training, steps=values.steps)))
-        spec = with_env(spec.check(), values.env, config, folder)
-        if done["state"] == "finished" and done["step"] >= spec.training.steps:
-            raise UserError(f"{folder.folder}: finished after {done['step']:,} steps; give more of them with --steps")
-        place = formats.absolute(values.data or find_data_of(folder, spec, values.quiet))
-        dataset = read_data(folder, spec, place)
-        digest = fingerprint(dataset)
-        experiment = prepare(spec, dataset, place, config.get("columns") or {}, digest, resumes=True)
-        here = about_here() | {"device": device()}
-        differs = [name for name in here if name != "commit" and here[name] != config.get(name)]
-        resumed = experiment.resume(folder)
-        before = config.get("resumed")
-        history = [
-            *(before if isinstance(before, list) else []),
-            {"step": resumed.step, "command": ["edp", "train", *argv], **here},
-        ]
-        folder.set_config(config | spec.to_json() | {"data_sha256": digest, "resumed": history})
-        for damaged in resumed.damaged:
-            note(f"{damaged}; the one before it is used")
-        if differs:
-            note(f"other {' and '.join(differs)} than when it began: the numbers may differ in their last digits")
-        return work(experiment, dataset, place, folder, values)
 
+    from edp.cli.locate import find_file
+    from edp.runs import loggers
+    from edp.training import prepare
 
-def prepare(spec, dataset, place: str, meaning: dict, digest: str, resumes: bool = False):
-    """The experiment, here and in the processes that follow."""
-    from edp.training import processes as distributed
-    from edp.training.loop import Experiment
-
-    plan = {"spec": spec.to_json(), "env": spec.task.env, "file": place, "columns": meaning, "data_sha256": digest}
-    distributed.exchange(plan | {"resumes": resumes})
-    return Experiment(spec, dataset)
+    loggers.check_loggers(values.log)
+    with prepare.resume(
+        values.resume,
+        steps=values.steps,
+        data=values.data or "",
+        env=values.env or "",
+        command=["edp", "train", *argv],
+        find_file=partial(find_file, quiet=values.quiet),
+    ) as ready:
+        return train(ready, values)
 
 
 def follow() -> int:
-    """Train seeds of a run that the first process leads, and leave it to that one to write and to print."""
+    """Train the seeds of a process that does not lead; the leading one writes and prints."""
     from edp.acting.rollout import StoppedError
-    from edp.config.spec import Spec
-    from edp.envs.make import import_env
-    from edp.runs.directory import Elsewhere
-    from edp.runs.load import read_data
-    from edp.training import processes as distributed
-    from edp.training.loop import Experiment, TrainingError
+    from edp.training.loop import TrainingError
+    from edp.training.prepare import follow as follow_leader
 
-    plan = distributed.exchange()[0]
-    folder = Elsewhere(plan)
-    spec = Spec.from_json(plan["spec"], folder.folder)
-    import_env(plan["env"])
-    spec = replace(spec, task=replace(spec.task, env=plan["env"]))
-    experiment = Experiment(spec, read_data(folder, spec, plan["file"]))
-    if plan["resumes"]:
-        experiment.resume(folder)
+    experiment, run = follow_leader()
     with Signals(tell=lambda text: None) as stopping:
         try:
-            for _ in experiment.run(folder, stopping):
+            for _ in experiment.run(run, stopping):
                 pass
         except StoppedError:
             return stopping.exit_code
@@ -239,57 +154,53 @@ def follow() -> int:
     return EXIT_FAILED if experiment.failed else 0
 
 
-def work(experiment, dataset, place: str, folder, values) -> int:
-    """Train to the end, show it, and say how it went by the exit code."""
+def train(ready, values) -> int:
+    """Train to the end and show it. Returns the exit code."""
     from edp.acting.rollout import StoppedError
     from edp.cli.display import display
-    from edp.cli.locate import note
-    from edp.cli.tables import result_table
+    from edp.cli.progress import note
+    from edp.cli.results import print_result
     from edp.runs.loggers import Loggers
     from edp.training.loop import TrainingError
 
+    experiment, run = ready.experiment, ready.run
     spec = experiment.spec
-    logs = Loggers(values.log, folder.folder, folder.config, note)
+    for text in ready.notes:
+        note(text)
+    logs = Loggers(values.log, run.folder, run.config, note)
     with (
         Signals(tell=note) as stopping,
-        display(spec, dataset, place, folder.folder, experiment.step, values.quiet) as show,
+        display(spec, ready.dataset, ready.place, run.folder, experiment.step, values.quiet) as show,
     ):
         try:
-            for event in experiment.run(folder, stopping):
+            for event in experiment.run(run, stopping):
                 show(event)
-                logs.log(experiment.step, numbers(event))
+                logs.log(experiment.step, event_numbers(event))
         except StoppedError:
             done = f"{experiment.step:,} of {spec.training.steps:,} steps"
-            note(f"stopped after {done}; go on with: edp train --resume {folder.folder}")
+            note(f"stopped after {done}; go on with: edp train --resume {run.folder}")
             return stopping.exit_code
         except TrainingError as error:
-            note(f"{error}. Try a smaller --lr. What there was before is kept in {folder.folder}")
+            note(f"{error}. Try a smaller --lr. What there was before is kept in {run.folder}")
             return EXIT_FAILED
         finally:
             logs.close()
-    result_table(spec, dataset, folder)
+    print_result(spec, ready.dataset, run)
     for seed, why in experiment.failed.items():
         note(f"seed {seed} failed: {why}")
     return EXIT_FAILED if experiment.failed else 0
 
 
-def numbers(event) -> dict[str, float]:
-    """What an event says in numbers, by name, for loggers."""
+def event_numbers(event) -> dict[str, float]:
+    """The numbers of an event by name, for loggers."""
     from edp.acting.evaluator import Evaluation
     from edp.acting.validation import Validation
-    from edp.runs.scores import known_mean
+    from edp.runs.scores import nan_mean
     from edp.training.loop import Epoch
 
     if isinstance(event, Epoch):
-        losses = {f"train/{name}": float(known_mean(values)) for name, values in event.metrics.items()}
+        losses = {f"train/{name}": float(nan_mean(values)) for name, values in event.metrics.items()}
         return losses | {"speed/steps_per_second": event.steps_per_second}
     if isinstance(event, Validation):
-        return {f"validation/{name}": float(known_mean(values)) for name, values in event.metrics.items()}
-    return {"evaluation/score": float(known_mean(event.scores))} if isinstance(event, Evaluation) else {}
-
-
-def device() -> str:
-    import jax
-
-    devices, processes = jax.devices(), jax.process_count()
-    return f"{len(devices)} × {devices[0].device_kind}" + f" in {processes} processes" * (processes > 1)
+        return {f"validation/{name}": float(nan_mean(values)) for name, values in event.metrics.items()}
+    return {"evaluation/score": float(nan_mean(event.scores))} if isinstance(event, Evaluation) else {}

@@ -1,7 +1,7 @@
-"""Where values of options come from when nobody gives them: the task's domain, the algorithm and the policy, a preset.
+"""Default values of options: by domain, task, algorithm, policy and preset.
 
-All of it is data. Later layers win over earlier ones, and the command line over all of them; an option that the chosen
-algorithm or policy does not have is passed over (but a preset that cannot be followed is refused).
+The values are data, in layers. A later layer overrides an earlier one, and a value that the user gives overrides all of
+them. A layer may hold options that the chosen algorithm or policy does not have; they are ignored, except in a preset.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any, NamedTuple
 
 from edp.errors import UserError, unknown
-from edp.options import check, flag
+from edp.options import check_options
 
 Values = dict[str, Any]
 
@@ -20,7 +20,7 @@ DOMAINS: dict[str, Values] = {
     "antmaze": TABLE | {"rewards": "centred", "expectile": 0.9},
     "adroit": TABLE | {"lr": 3e-5, "loss_weight": 0.1, "rewards": "min-max"},
     "kitchen": TABLE | {"loss_weight": 0.005, "rewards": "min-max"},
-    # Nobody knows the scale of anything in data of one's own: rewards and observations are brought to about 1.
+    # The scale of a user's data is unknown: rewards and observations are scaled to about 1.
     "own": TABLE | {"steps": 100_000, "rewards": "unit", "normalise": "standard", "validation": 0.1},
 }
 DOMAIN_WITH: dict[tuple[str, str], Values] = {
@@ -28,8 +28,8 @@ DOMAIN_WITH: dict[tuple[str, str], Values] = {
     **{("antmaze", name): {"rewards": "minus-one"} for name in ("iql", "onestep")},
 }
 
-# What a policy needs whatever trains it, and what an algorithm needs with a policy. A feed-forward policy has a
-# likelihood of its own, so that likelihood-based algorithms need no imitation loss beside it.
+# What a policy needs with every algorithm, and what an algorithm needs with one policy. A feed-forward policy has a
+# likelihood, so that likelihood-based algorithms need no imitation loss beside it.
 POLICY: dict[str, Values] = {"gaussian": {"eas": 1}, "deterministic": {"eas": 1}, "transformer": {"eas": 1}}
 ALGORITHM: dict[str, Values] = {
     "bc": {"eas": 1},
@@ -64,21 +64,40 @@ class Setting(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """Dataclasses of options in the order in which they were asked for, and where each value came from."""
+    """The value of every option and its origin, and the dataclasses that the options belong to."""
 
-    parts: list[Any]
-    origins: dict[str, Setting]
+    classes: tuple[type, ...]
+    values: dict[str, Setting]
+
+    @property
+    def parts(self) -> list[Any]:
+        """The dataclasses with these values, each value checked."""
+        return [
+            check_options(cls(**{entry.name: self.values[entry.name].value for entry in fields(cls)}))
+            for cls in self.classes
+        ]
+
+    @property
+    def origins(self) -> dict[str, str]:
+        return {name: setting.origin for name, setting in self.values.items()}
+
+    def with_defaults(self, values: Values, origin: str) -> "Settings":
+        """Other values for options that neither the user nor a preset has set."""
+        free = {name for name, setting in self.values.items() if setting.origin in ("default", "task")}
+        changed = {name: Setting(value, origin) for name, value in values.items() if name in free}
+        return self._replace(values=self.values | changed)
 
 
-def choose(given_algorithm: str | None, given_policy: str | None, preset: str | None) -> tuple[str, str]:
-    """The names of the algorithm and of the policy."""
+def choose_names(algorithm: str | None, policy: str | None, preset: str | None) -> tuple[str, str]:
+    """The names of the algorithm and the policy, given those that the user named."""
     if preset is not None and preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
-    algorithm = given_algorithm or PRESETS.get(preset or "", {}).get("algo", DEFAULT_ALGORITHM)
-    return algorithm, given_policy or OWN_POLICY.get(algorithm, DEFAULT_POLICY)
+    chosen = algorithm or str(PRESETS.get(preset or "", {}).get("algo", DEFAULT_ALGORITHM))
+    return chosen, policy or OWN_POLICY.get(chosen, DEFAULT_POLICY)
 
 
 def layers(algorithm: str, policy: str, domain: str, task: Values, preset: str | None) -> list[tuple[str, Values]]:
+    """The layers of default values, each with its origin; later ones override earlier ones."""
     own = DOMAINS[domain] | DOMAIN_WITH.get((domain, algorithm), {})
     if policy != DEFAULT_POLICY:
         del own["loss_weight"]  # balances values against the diffusion loss
@@ -93,31 +112,30 @@ def layers(algorithm: str, policy: str, domain: str, task: Values, preset: str |
 
 
 def resolve(classes: Iterable[type], layers: list[tuple[str, Values]], given: Values) -> Settings:
-    """Build each dataclass from the layers and what was given, with every value in its range."""
-    classes = list(classes)
-    settings = {entry.name: Setting(entry.default, "default") for cls in classes for entry in fields(cls)}
-    for origin, values in layers:
-        for name, value in values.items():
-            if name in settings:
-                settings[name] = Setting(value, origin)
+    """The value of every option of these dataclasses, from the layers and from what the user gave."""
+    classes = tuple(classes)
+    values = {entry.name: Setting(entry.default, "default") for cls in classes for entry in fields(cls)}
+    for origin, layer in layers:
+        for name, value in layer.items():
+            if name in values:
+                values[name] = Setting(value, origin)
             elif origin.startswith("preset"):
-                raise UserError(f"{origin} sets {flag(name)}, which this algorithm with this policy does not have")
+                raise UserError(f"{origin} sets `{name}`, which this algorithm with this policy does not have")
     for name in given:
-        if name not in settings:
-            raise unknown("option of this algorithm with this policy", name, settings)
-    settings |= {name: Setting(value, "command line") for name, value in given.items()}
-    follow_steps(settings)
-    parts = [check(cls(**{entry.name: settings[entry.name].value for entry in fields(cls)})) for cls in classes]
-    return Settings(parts, settings)
+        if name not in values:
+            raise unknown("option of this algorithm with this policy", name, values)
+    values |= {name: Setting(value, "command line") for name, value in given.items()}
+    follow_steps(values)
+    return Settings(classes, values)
 
 
-def follow_steps(settings: dict[str, Setting]) -> None:
-    """Values that depend on the length of the run, unless somebody chose them."""
-    steps = settings["steps"].value if "steps" in settings else None
-    if type(steps) is not int:  # which is refused later
+def follow_steps(values: dict[str, Setting]) -> None:
+    """Set the options whose default depends on the length of the run."""
+    steps = values["steps"].value if "steps" in values else None
+    if type(steps) is not int:  # refused later
         return
-    if "evaluation_steps" in settings and settings["evaluation_steps"].origin == "default":
-        settings["evaluation_steps"] = Setting(max(1, steps // 2), "half of --steps")
-    after = settings["policy_target_after"].value
-    if settings["act_with"].origin == "default" and type(after) is int and steps <= after:
-        settings["act_with"] = Setting("online", "no average before --policy-target-after")
+    if "evaluation_steps" in values and values["evaluation_steps"].origin == "default":
+        values["evaluation_steps"] = Setting(max(1, steps // 2), "half of `steps`")
+    after = values["policy_target_after"].value
+    if values["act_with"].origin == "default" and type(after) is int and steps <= after:
+        values["act_with"] = Setting("online", "no average before `policy_target_after`")

@@ -1,4 +1,4 @@
-"""The ablations that runs have in their folders; a file that cannot be read becomes a note of its run."""
+"""The ablations in the folders of runs. A file that cannot be read becomes a note of its run."""
 
 import json
 from collections.abc import Iterable
@@ -9,65 +9,76 @@ import numpy as np
 
 from edp.data.formats.columns import printable
 from edp.errors import first_line
-from edp.report.collect import MOST, Entry, are_scores, mean_of
+from edp.report.collect import MOST, Entry
+from edp.runs.scores import is_score_table, nan_mean
 
-VALUES = 100  # of an option
-BYTES = 10_000_000  # of a file
-HUGE = 1e30  # what is larger is no score
-OF_PAPER = {"eas": 4, "calls": 5, "scale": 6, "noise": 7}  # and the paper's figures of them
+LARGEST_FILE = 10_000_000  # bytes
+MOST_VALUES = 100  # of an option
+LARGEST_DRAWN = 1e30  # larger numbers are not drawn
+PAPER_FIGURES = {"eas": 4, "calls": 5, "scale": 6, "noise": 7}  # the paper's figure of each ablation
 
 
 class Ablation(NamedTuple):
-    """What ``edp ablate`` found of a run."""
+    """Scores over the values of one option."""
 
     label: str
-    means: dict[float | str, np.ndarray]  # of each seed, by the option's value
+    means: dict[float | str, np.ndarray]  # mean score of each seed, by the option's value
 
 
-def ablations(entries: list[Entry]) -> dict[str, list[tuple[Entry, Ablation]]]:
-    """By name, the paper's first: the runs that have it."""
-    found: dict[str, list[tuple[Entry, Ablation]]] = {}
+def find_ablations(entries: list[Entry]) -> dict[str, list[tuple[Entry, Ablation]]]:
+    """Read the ablations of all runs, by name; those that the paper has come first."""
+    ablations: dict[str, list[tuple[Entry, Ablation]]] = {}
     for entry in entries:
         paths = sorted((entry.folder / "ablations").glob("*.json"))
         notes = [f"the first {MOST} of {len(paths)} ablations are shown"] if len(paths) > MOST else []
         for path in paths[:MOST]:
             try:
-                read = read_ablation(path)
+                ablation = read_ablation(path)
             except (OSError, ValueError, OverflowError, RecursionError) as error:
                 notes.append(f"ablations/{path.name} could not be read ({first_line(error)})")
             else:
-                found.setdefault(printable(path.stem), []).append((entry, read))
+                ablations.setdefault(printable(path.stem), []).append((entry, ablation))
         entry.notes += [note for note in notes if note not in entry.notes]
-    return {name: found[name] for name in sorted(found, key=lambda name: (OF_PAPER.get(name, MOST), name))}
+    names = sorted(ablations, key=lambda name: (PAPER_FIGURES.get(name, MOST), name))
+    return {name: ablations[name] for name in names}
 
 
 def read_ablation(path: Path) -> Ablation:
-    """What ``edp ablate`` wrote; a ValueError if it is something else."""
-    if not path.is_file() or path.stat().st_size > BYTES:
-        raise ValueError(f"not a file of at most {BYTES / 1e6:.0f} MB")
+    """Read one file; anything malformed is a ValueError."""
+    if not path.is_file() or path.stat().st_size > LARGEST_FILE:
+        raise ValueError(f"not a file of at most {LARGEST_FILE / 1e6:.0f} MB")
     content = json.loads(path.read_text())
     if not isinstance(content, dict):
         raise ValueError("it is not an object")
     values, scores, label = (content.get(key) for key in ("values", "scores", "label"))
-    if not isinstance(values, list) or not isinstance(scores, list) or not 0 < len(values) == len(scores) <= VALUES:
-        raise ValueError(f"it does not have 1 to {VALUES} values with scores for each")
-    if not all(type(value) is str or (type(value) in (int, float) and is_drawable([value])) for value in values):
+    most = MOST_VALUES
+    if not isinstance(values, list) or not isinstance(scores, list) or not 0 < len(values) == len(scores) <= most:
+        raise ValueError(f"it does not have 1 to {most} values with scores for each")
+    if not all(type(value) is str or (type(value) in (int, float) and are_drawable([value])) for value in values):
         raise ValueError("its values are neither numbers nor words")
     seeds = len(scores[0]) if isinstance(scores[0], list) else 0
     if len(set(values)) < len(values):
         raise ValueError("it has a value twice")
-    if not all(are_scores(row, seeds) for row in scores):
+    if not all(is_score_table(row, seeds) for row in scores):
         raise ValueError("it does not have scores of the same seeds for each value")
-    means = [mean_of(bounded(row), 1) for row in scores]
-    if np.isnan(means).all():
+    ablation = ablation_from_scores(label if isinstance(label, str) else path.stem, values, scores)
+    if np.isnan(list(ablation.means.values())).all():
         raise ValueError("it has no score")
-    return Ablation(label if isinstance(label, str) else path.stem, dict(zip(values, means, strict=True)))
+    return ablation
 
 
-def bounded(values: Any) -> np.ndarray:
+def ablation_from_scores(label: str, values: list[Any], scores: list[Any]) -> Ablation:
+    """Average scores, (values, seeds, episodes), over episodes."""
+    return Ablation(
+        label, {value: nan_mean(drawable_numbers(row), 1) for value, row in zip(values, scores, strict=True)}
+    )
+
+
+def drawable_numbers(values: Any) -> np.ndarray:
+    """Convert to an array in which numbers too large to draw are NaN."""
     numbers = np.array(values, float)
-    return np.where(np.abs(numbers) < HUGE, numbers, np.nan)
+    return np.where(np.abs(numbers) < LARGEST_DRAWN, numbers, np.nan)
 
 
-def is_drawable(numbers: Iterable[float]) -> bool:
-    return all(abs(number) < HUGE for number in numbers)
+def are_drawable(numbers: Iterable[float]) -> bool:
+    return all(abs(number) < LARGEST_DRAWN for number in numbers)

@@ -1,4 +1,4 @@
-"""What run directories say, in a form that can be drawn; a damaged one says that it is."""
+"""Read run directories. What is wrong with a run becomes part of its entry, and never an error."""
 
 import gc
 import json
@@ -12,19 +12,24 @@ from typing import Any
 import numpy as np
 
 from edp.errors import UserError, first_line
-from edp.runs.directory import Row, Run, row_of
-from edp.runs.scores import Curve
+from edp.runs.directory import Run
+from edp.runs.rows import Row, parse_line
+from edp.runs.scores import Curve, curve_from_evaluations, is_number_list, nan_mean, number_table
 
-POINTS, FEWEST = 300, 40  # of a curve of losses or speeds
-POINTS_IN_ALL = 150_000  # of such curves of all runs, more or less: a page of ten thousand curves has to open, too
+MOST_POINTS, FEWEST_POINTS = 300, 40  # of a curve of losses or speeds
+POINTS_IN_ALL = 150_000  # of such curves of all runs, roughly: a page with ten thousand curves has to open
 MOST = 40  # quantities of a run
-LARGEST = 2_000_000  # bytes of what was seen of a policy
-LARGEST_SCORE = 1e12  # beyond it, something is wrong
+LARGEST_LOOK = 2_000_000  # bytes of look.json
+PARTS = ("algorithm", "policy", "data", "training", "evaluation")  # of a config
+DAMAGE = (
+    *(UserError, KeyError, TypeError, ValueError, IndexError, AttributeError, OSError, RecursionError),
+    ArithmeticError,
+)
 
 
 @dataclass
 class Series:
-    """Numbers over training steps: the middle of the seeds, and their spread."""
+    """Numbers over training steps: the mean of the seeds, and the lowest and highest seed."""
 
     steps: list[int]
     mean: list[float | None]
@@ -37,8 +42,8 @@ class Entry:
     """One run directory."""
 
     folder: Path
-    name: str = ""  # by which it is told from the others
-    damage: str = ""  # why it cannot be shown, if it cannot
+    name: str = ""  # unique among the runs that are shown together
+    damage: str = ""  # why the run cannot be shown; empty for a good run
     task: str = ""
     algorithm: str = ""
     policy: str = ""
@@ -47,58 +52,59 @@ class Entry:
     budget: int = 0
     state: str = ""
     reason: str = ""
+    failed_seeds: dict[str, str] = field(default_factory=dict)
     config: Row = field(default_factory=dict)
     curve: Curve | None = None
     losses: dict[str, Series] = field(default_factory=dict)
     held_out: dict[str, Series] = field(default_factory=dict)
     speed: Series | None = None
     notes: list[str] = field(default_factory=list)
-    looks: Row = field(default_factory=dict)  # what the policy does in states of the data, if the run says
-    seen: Row = field(default_factory=dict)  # what somebody saw who looked at it (see look.py)
+    actions: Row = field(default_factory=dict)  # the policy's actions beside the data's, if the run has them
+    look: Row = field(default_factory=dict)  # content of look.json, which acting/inspect.py writes
 
     @property
     def method(self) -> str:
         return f"{self.algorithm} + {self.policy}"
 
 
-def find(folders: list[Path]) -> list[Path]:
-    """The run directories among these folders and in them."""
-    found: list[Path] = []
+def find_runs(folders: list[Path]) -> list[Path]:
+    """List the run directories among these folders and directly inside them."""
+    runs: list[Path] = []
     for folder in folders:
         if not folder.is_dir():
             raise UserError(f"{folder}: no such folder")
         if (folder / "config.json").exists() or (folder / "status.json").exists():
-            found.append(folder)
+            runs.append(folder)
         else:
-            found += sorted(path for path in folder.iterdir() if path.is_dir() and holds_run(path))
-    return list(dict.fromkeys(found))
+            runs += sorted(path for path in folder.iterdir() if path.is_dir() and holds_run(path))
+    return list(dict.fromkeys(runs))
 
 
 def holds_run(folder: Path) -> bool:
     return any((folder / name).exists() for name in ("config.json", "status.json", "metrics.jsonl"))
 
 
-def read_all(folders: list[Path]) -> list[Entry]:
-    """All runs, each with a name of its own: as much of its path as it takes."""
-    found = find(folders)
-    parts = {folder: folder.absolute().parts for folder in found}
+def read_runs(folders: list[Path]) -> list[Entry]:
+    """Read all runs in these folders. Each is named by as much of its path as makes the name unique."""
+    runs = find_runs(folders)
+    parts = {folder: folder.absolute().parts for folder in runs}
     entries = []
-    for folder in found:
-        others = [parts[other] for other in found if other != folder]
+    for folder in runs:
+        others = [parts[other] for other in runs if other != folder]
         length = next(
             (n for n in range(1, len(parts[folder])) if parts[folder][-n:] not in {other[-n:] for other in others}),
             len(parts[folder]),
         )
-        with no_garbage():
-            entry = read(folder, len(found))
+        with no_garbage_collection():
+            entry = read_run(folder, len(runs))
         entry.name = "/".join(parts[folder][-length:])
         entries.append(entry)
     return entries
 
 
 @contextmanager
-def no_garbage() -> Iterator[None]:
-    """Millions of numbers are read that refer to nothing: to look for circles among them would take as long again."""
+def no_garbage_collection() -> Iterator[None]:
+    """Switch the collector off: searching millions of parsed numbers for cycles would double the reading time."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -108,31 +114,34 @@ def no_garbage() -> Iterator[None]:
             gc.enable()
 
 
-def read(folder: Path, runs: int = 1) -> Entry:
-    """One of so many runs; whatever is wrong with it is a part of the result."""
+def read_run(folder: Path, runs: int = 1) -> Entry:
+    """Read all that a report shows of a run. With many ``runs`` in a report, curves have fewer points."""
     entry = Entry(folder)
     try:
-        fill(entry, Run.open(folder), runs)
+        run = Run.open(folder)
+        fill_summary(entry, run)
+        fill_series(entry, run, runs)
     except DAMAGE as error:
-        entry.damage = wrong_with(folder, error)
+        entry.damage = damage_text(folder, error)
     return entry
 
 
-DAMAGE = (
-    *(UserError, KeyError, TypeError, ValueError, IndexError, AttributeError, OSError, RecursionError),
-    ArithmeticError,
-)
-PARTS = ("algorithm", "policy", "data", "training", "evaluation")  # of a config
+def summarise(run: Run) -> Entry:
+    """Read what a run trained, its state and its scores. A damaged run raises one of ``DAMAGE``."""
+    entry = Entry(run.folder)
+    fill_summary(entry, run)
+    return entry
 
 
-def wrong_with(folder: Path, error: Exception) -> str:
-    """Why a run cannot be shown."""
+def damage_text(folder: Path, error: Exception) -> str:
+    """Say why a run cannot be shown."""
     if isinstance(error, UserError):
         return str(error).removeprefix(f"{folder}: ")
     return f"not as this version writes it ({type(error).__name__}: {first_line(error)})"
 
 
-def fill(entry: Entry, run: Run, runs: int) -> None:
+def fill_summary(entry: Entry, run: Run) -> None:
+    """Set what a run trained, its state, and the scores of its evaluations."""
     config, status = run.config, run.status
     for part in (*PARTS, "own_task"):
         if not isinstance(config.get(part, {}) or {}, dict) or (part in PARTS and not config.get(part)):
@@ -141,31 +150,37 @@ def fill(entry: Entry, run: Run, runs: int) -> None:
     entry.algorithm, entry.policy = str(config["algorithm"]["name"]), str(config["policy"]["name"])
     entry.seeds, entry.budget = int(config["training"]["seeds"]), int(config["training"]["steps"])
     entry.steps, entry.state, entry.reason = int(status["step"]), str(status["state"]), str(status["reason"])
-    entry.notes += [f"seed {seed} failed: {why}" for seed, why in dict(status["failed_seeds"]).items()]
-    evaluations, metrics, validations, times = (rows_in(entry, run, f"{name}.jsonl") for name in LOGS)
+    entry.failed_seeds = {str(seed): str(why) for seed, why in dict(status["failed_seeds"]).items()}
+    entry.notes += [f"seed {seed} failed: {why}" for seed, why in entry.failed_seeds.items()]
+    evaluations = read_rows(entry, run, "evaluations.jsonl")
     training = [row for row in evaluations if row.get("kind", "training") == "training"]
-    entry.curve, broken = curve_of(training, entry.seeds)
-    if broken:
-        entry.notes.append(f"{broken} evaluation(s) could not be read")
+    entry.curve = curve_from_evaluations(training, entry.seeds)
+    unread = len(training) - (len(entry.curve.steps) if entry.curve else 0)
+    if unread:
+        entry.notes.append(f"{unread} evaluation(s) could not be read")
+
+
+def fill_series(entry: Entry, run: Run, runs: int) -> None:
+    """Set losses, speed and what is known of the policy's actions."""
+    metrics, validations, times = (
+        read_rows(entry, run, f"{name}.jsonl") for name in ("metrics", "validations", "times")
+    )
     quantities = len(quantities_in(metrics)) + len(quantities_in(validations)) + 1
-    points = max(FEWEST, min(POINTS, POINTS_IN_ALL // (runs * quantities)))
-    entry.losses = losses_of(metrics, points)
-    entry.held_out = losses_of(validations, points)
-    entry.seen = seen_in(entry, run)
-    held = (row["actions"] for row in reversed(validations) if has_histogram(row.get("actions")))
-    entry.looks = next(held, entry.seen.get("actions") or {})
+    points = max(FEWEST_POINTS, min(MOST_POINTS, POINTS_IN_ALL // (runs * quantities)))
+    entry.losses = loss_series(metrics, points)
+    entry.held_out = loss_series(validations, points)
+    entry.look = read_look(entry, run)
+    compared = (row["actions"] for row in reversed(validations) if has_histogram(row.get("actions")))
+    entry.actions = next(compared, entry.look.get("actions") or {})
     timed = [row for row in times if type(row.get("steps_per_second")) in (int, float)]
     steps, speeds = [row["step"] for row in timed], [[row["steps_per_second"]] for row in timed]
-    entry.speed = series(steps, speeds, points) if speeds else None
+    entry.speed = thinned_series(steps, speeds, points) if speeds else None
 
 
-LOGS = ("evaluations", "metrics", "validations", "times")
-
-
-def rows_in(entry: Entry, run: Run, name: str) -> list[Row]:
-    """The rows of a log; lines that are none are noted."""
+def read_rows(entry: Entry, run: Run, name: str) -> list[Row]:
+    """Read the rows of a log, and add a note if some lines cannot be read."""
     lines = run.lines(name)
-    rows = [row for text in lines if (row := row_of(text))]
+    rows = [row for text in lines if (row := parse_line(text))]
     if len(rows) < len(lines):
         entry.notes.append(f"{len(lines) - len(rows)} of {len(lines)} lines of {name} cannot be read")
     return rows
@@ -175,55 +190,35 @@ def has_histogram(actions: Any) -> bool:
     return isinstance(actions, dict) and isinstance(actions.get("data"), dict) and "histogram" in actions["data"]
 
 
-def seen_in(entry: Entry, run: Run) -> Row:
+def read_look(entry: Entry, run: Run) -> Row:
+    """Read look.json, and add a note if it cannot be read or is of another step than the run's last."""
     if not run.look.exists():
         return {}
     try:
-        if run.look.stat().st_size > LARGEST:
+        if run.look.stat().st_size > LARGEST_LOOK:
             raise ValueError("too large")
-        seen = json.loads(run.look.read_text())
-        if not isinstance(seen, dict):
+        look = json.loads(run.look.read_text())
+        if not isinstance(look, dict):
             raise TypeError("not an object")
     except (OSError, ValueError, TypeError, RecursionError):
         entry.notes.append(f"{run.look.name} could not be read")
         return {}
-    if seen.get("step") != entry.steps:
-        entry.notes.append(f"looked at after {seen.get('step')} steps")
-    return seen
+    if look.get("step") != entry.steps:
+        entry.notes.append(f"looked at after {look.get('step')} steps")
+    return look
 
 
-def curve_of(rows: list[Row], seeds: int) -> tuple[Curve | None, int]:
-    """The evaluations of training, and how many of the rows are none."""
-    good, table = rows, as_table([row.get("scores") for row in rows], 3)  # (evaluations, seeds, episodes)
-    if table is None or table.shape[1] != seeds:
-        good = [row for row in rows if are_scores(row.get("scores"), seeds)]
-        episodes = len(good[-1]["scores"][0]) if good else 0
-        good = [row for row in good if len(row["scores"][0]) == episodes]
-        table = np.array([row["scores"] for row in good], float)
-    if not good:
-        return None, len(rows)
-    table[~(np.abs(table) < LARGEST_SCORE)] = np.nan
-    return Curve(np.array([row["step"] for row in good]), mean_of(table, 2), table.shape[2]), len(rows) - len(good)
-
-
-def are_scores(values: Any, seeds: int) -> bool:
-    """A list for each seed, of as many numbers."""
-    if not isinstance(values, list) or len(values) != seeds or not all(are_numbers(each) for each in values):
-        return False
-    return len({len(each) for each in values}) == 1
-
-
-def losses_of(rows: list[Row], points: int) -> dict[str, Series]:
-    """Each quantity of training, as means over neighbouring epochs where there are many."""
-    rows, found = [row for row in rows if isinstance(row.get("metrics"), dict)], {}
+def loss_series(rows: list[Row], points: int) -> dict[str, Series]:
+    """Build a series for each quantity that was logged."""
+    rows, series = [row for row in rows if isinstance(row.get("metrics"), dict)], {}
     for name in quantities_in(rows):
         steps, values = [row["step"] for row in rows], [row["metrics"].get(name) for row in rows]
-        if as_table(values, 2) is None:
-            good = [are_numbers(value) for value in values]
-            steps, values = list(compress(steps, good)), list(compress(values, good))
+        if number_table(values, 2) is None:
+            valid = [is_number_list(value) for value in values]
+            steps, values = list(compress(steps, valid)), list(compress(values, valid))
         if values:
-            found[str(name)] = series(steps, values, points)
-    return found
+            series[str(name)] = thinned_series(steps, values, points)
+    return series
 
 
 def quantities_in(rows: list[Row]) -> list[str]:
@@ -231,44 +226,29 @@ def quantities_in(rows: list[Row]) -> list[str]:
     return list(dict.fromkeys(name for each in metrics for name in each))[:MOST]
 
 
-def as_table(values: list, dims: int) -> np.ndarray | None:
-    """Lists of numbers as they should be, at once; None if they are to be looked at one by one."""
-    try:
-        table = np.array(values, float)
-    except (ValueError, TypeError, OverflowError):
-        return None
-    return table if table.ndim == dims and table.size else None
-
-
-def are_numbers(values: Any) -> bool:
-    return isinstance(values, list) and bool(values) and all(v is None or type(v) in (int, float) for v in values)
-
-
-def series(at: list[int], values: list[list[float | None]], points: int) -> Series:
-    """Over seeds: mean, lowest and highest; thinned to what a screen can show."""
-    table, steps = as_table(values, 2), np.array(at)
-    if table is None:  # seeds may be missing in some rows
+def thinned_series(at: list[int], values: list[list[float | None]], points: int) -> Series:
+    """Build a series of at most ``points`` points from a row of seeds for each step: means over neighbouring steps."""
+    table, steps = number_table(values, 2), np.array(at)
+    if table is None:  # some rows lack seeds
         width = max(map(len, values))
         table = np.array([[*numbers, *[None] * (width - len(numbers))] for numbers in values], float)
     starts = np.unique(np.linspace(0, len(steps), min(points, len(steps)), endpoint=False).astype(int))
     ends = [int(step) for step in steps[np.append(starts[1:], len(steps)) - 1]]
     known = ~np.isnan(table)
     total, count = (np.add.reduceat(part, starts, axis=0) for part in (np.where(known, table, 0.0), known.astype(int)))
-    means = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)  # (points, seeds)
-    return Series(ends, rounded(mean_of(means, 1)), rounded(edge(means, np.fmin)), rounded(edge(means, np.fmax)))
+    return seed_series(ends, np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0))
 
 
-def mean_of(table: np.ndarray, axis: int) -> np.ndarray:
-    known = ~np.isnan(table)
-    count = known.sum(axis=axis)
-    total = np.where(known, table, 0.0).sum(axis=axis)
-    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+def seed_series(steps: list[int], table: np.ndarray) -> Series:
+    """Build a series from numbers (steps, seeds)."""
+    return Series(steps, *(rounded(numbers) for numbers in seed_spread(table)))
 
 
-def edge(table: np.ndarray, which: Any) -> np.ndarray:
-    return which.reduce(table, axis=1)
+def seed_spread(table: np.ndarray) -> np.ndarray:
+    """Compute mean, lowest and highest over seeds, (3, points), of numbers (points, seeds); NaN is ignored."""
+    return np.array([nan_mean(table, 1), np.fmin.reduce(table, axis=1), np.fmax.reduce(table, axis=1)])
 
 
 def rounded(values: np.ndarray) -> list[float | None]:
-    """For JSON: four digits are more than a screen shows."""
+    """Round to four digits, which are more than a screen shows, for JSON; None stands for NaN."""
     return [float(f"{value:.4g}") if abs(value) < 1e300 else None for value in values]

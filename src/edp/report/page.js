@@ -3,24 +3,24 @@
 const DATA = JSON.parse(document.getElementById("data").textContent);
 for (const run of DATA.tasks.flatMap((task) => task.runs)) [run.scores, ...Object.values(run.losses)].forEach(unfold);
 DATA.speed.forEach(unfold);
-// Steps are kept once for all curves that have the same; one seed has no spread.
+// Curves with the same steps share one list of them. Without low and high, they equal the mean.
 function unfold(curve) {
   if (!curve) return;
   curve.steps = DATA.grids[curve.steps];
   curve.low ??= curve.mean; curve.high ??= curve.mean;
 }
-const COLOURS = ["#2f7ed8", "#d9641e", "#2a9d5c", "#b455c9", "#c9a400", "#d23f57", "#1ba3b3", "#8d6e4f", "#7a85ff", "#7f8a94"];
+const COLOURS = DATA.colours;
 // A run has one colour in all pictures.
 const COLOUR_OF = new Map(DATA.tasks.flatMap((task) => task.runs.map((run, i) => [run.run, COLOURS[i % COLOURS.length]])));
 const SVG = "http://www.w3.org/2000/svg";
 const LEFT = 56, RIGHT = 16, TOP = 12, BOTTOM = 34;
 
-// What was switched and sorted stays so when the page loads itself again.
+// Hidden curves and sort orders survive a reload of the page.
 const KEPT = `edp report: ${document.title}`;
 const kept = (() => { try { return JSON.parse(sessionStorage.getItem(KEPT)) ?? {}; } catch { return {}; } })();
 function keep(name, value) {
   kept[name] = value;
-  try { sessionStorage.setItem(KEPT, JSON.stringify(kept)); } catch { /* a browser may keep nothing */ }
+  try { sessionStorage.setItem(KEPT, JSON.stringify(kept)); } catch { /* storage may be switched off */ }
 }
 
 function make(name, attributes, parent, text) {
@@ -182,7 +182,7 @@ function histograms(run, host) {
   run.actions.forEach((action) => {
     const figure = element("figure", grid), box = element("div", figure, undefined, { className: "chart" });
     const width = 260, height = 130, svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": action.name }, box);
-    // A policy at the ends of a range would flatten all the rest: its bars are cut at three times the data's highest.
+    // A policy that acts at the ends of the range would flatten all other bars: cut its bars at three times the data's highest.
     const most = Math.max(1e-9, Math.min(Math.max(...action.data, ...action.policy), 3 * Math.max(...action.data)));
     const each = (width - 8) / action.data.length, tall = (share) => Math.min(share / most, 1) * 100;
     action.data.forEach((share, i) => make("rect", { x: 4 + i * each, width: Math.max(each - 1, 0.5), y: 108 - tall(share),
@@ -198,7 +198,7 @@ function histograms(run, host) {
   });
 }
 
-// Which of several candidates was taken, step by step: dots are their values.
+// The values of EAS's candidates at each step, with a ring around the one that was taken.
 function choices(host, episode) {
   const known = episode.choices.filter((choice) => choice.q.some((value) => value !== null)).map((choice) => {
     const there = choice.q.filter((value) => value !== null), mean = there.reduce((sum, value) => sum + value, 0) / there.length;
@@ -228,7 +228,7 @@ function choices(host, episode) {
   });
 }
 
-// Points on a plane as a map of how many there are.
+// A map of how many points are in each square of a plane.
 function density(grid, title, points, ends) {
   const bins = 28, size = 240, counts = new Map();
   for (const [a, b] of points) {
@@ -292,7 +292,7 @@ function behaviour(run, host) {
   }
 }
 
-// Drawn again when there is more or less room.
+// Draw now, and again when the width changes.
 function sized(host, render) {
   let width = -1;
   const again = () => {
@@ -305,7 +305,7 @@ function sized(host, render) {
   again();
 }
 
-// Drawn when they come into view, or onto paper: a page may have hundreds of curves.
+// Draw when the host comes into view or the page is printed: a page may have hundreds of curves.
 const waiting = new Set();
 function whenSeen(host, action) {
   const seen = new IntersectionObserver((entries) => { if (entries.some((entry) => entry.isIntersecting)) now(); }, { rootMargin: "300px" });
@@ -314,7 +314,7 @@ function whenSeen(host, action) {
   seen.observe(host);
 }
 
-// Cells in the order of their numbers or texts; empty ones are last either way.
+// Sort by the cells' numbers or texts, up or down; empty cells are last either way.
 function inOrder(items, cellOf, up) {
   const key = (item) => cellOf(item).dataset.value ?? cellOf(item).textContent;
   return [...items].sort((a, b) => {
@@ -324,7 +324,7 @@ function inOrder(items, cellOf, up) {
   });
 }
 
-// A click on the head of a column sorts the rows by it; where columns are alike, one on the head of a row sorts those.
+// A click on the head of a column sorts the rows. In a table marked "across", a click on the head of a row sorts the columns.
 document.querySelectorAll("table").forEach((table, number) => {
   const body = table.tBodies[0], sort = (head, up) => {
     table.querySelectorAll("th").forEach((other) => { if (other.scope === head.scope) other.removeAttribute("aria-sort"); });

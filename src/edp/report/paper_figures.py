@@ -1,35 +1,33 @@
-"""The paper's figures of speed and of scores by domain, with ours in them."""
+"""The paper's figures of speed and of scores by domain, with ours in them, and speeds alone."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from edp.data import tasks
 from edp.report.collect import Entry
-from edp.report.paper import PRESETS, bench_rates, table
-from edp.report.published import TABLES
+from edp.report.drawing import BLUE, GREY, LIGHT, SMALL_TEXT, drawing_style, fix_layout
+from edp.report.paper_tables import AVERAGE, VARIANTS, Rates, paper_table
+from edp.report.published import PUBLISHED_TABLES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BLUE, GREY, LIGHT = "#2f7ed8", "#6b7280", "#c3c8cf"
-RATES = {"training": "training steps/s", "acting": "environment steps/s"}
-SMALL = {"fontsize": 7.5, "color": "0.3"}
+RATE_TITLES = {"training": "training steps/s", "acting": "environment steps/s"}
+BASE = "DQL (JAX)"  # speeds are multiples of this variant's
 
 
-def speed(bench: Path) -> "Figure":
-    """The paper's figures 1 (left) and 2: rates as multiples of Diffusion-QL's on the same machine."""
+def speed_figure(rates: Rates) -> "Figure":
+    """Draw the paper's figures 1 (left) and 2: rates as multiples of Diffusion-QL's on the same machine."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator
 
-    content, rates = TABLES["speed"], bench_rates(bench)
-    columns, base = content["columns"], content["columns"].index(PRESETS["dql"])
-    presets = {title: name for name, title in PRESETS.items()}
+    content = PUBLISHED_TABLES["speed"]
+    columns, base = content["columns"], content["columns"].index(BASE)
     figure = Figure(figsize=(9.5, 4), layout="constrained")
     sides = figure.subplots(1, 2, sharey=True)
-    for axes, printed, (what, label) in zip(sides, content["rows"].values(), RATES.items(), strict=True):
-        ours = [rates.get((presets.get(column, ""), what), np.nan) for column in columns]
+    for axes, printed, (activity, title) in zip(sides, content["rows"].values(), RATE_TITLES.items(), strict=True):
+        ours = [rates.get((VARIANTS.get(column, ""), activity), np.nan) for column in columns]
         ends = [1.0]
         for shift, colour, who, values in ((-0.2, LIGHT, "the paper's (GPU)", printed), (0.2, BLUE, "ours", ours)):
             values = np.array([value if 0 < value < np.inf else np.nan for value in values])
@@ -38,7 +36,7 @@ def speed(bench: Path) -> "Figure":
             axes.barh(places, np.nan_to_num(ratios - 1), 0.38, left=1, color=colour, label=who)
             for place, ratio, value in zip(places, ratios, values, strict=True):
                 text = "not measured" if np.isnan(ratio) else f"{ratio:.2g} × ({value:,.4g}/s)"
-                axes.text(np.fmax(1, ratio) * 1.06, place, text, va="center", **SMALL)
+                axes.text(np.fmax(1, ratio) * 1.06, place, text, va="center", **SMALL_TEXT)
             ends += list(ratios[np.isfinite(ratios)])
         axes.set_xscale("log")
         axes.set_xlim(min(ends) / 1.3, max(ends) * (max(ends) / min(ends)) ** 0.45 * 1.6)  # with room for text
@@ -46,18 +44,18 @@ def speed(bench: Path) -> "Figure":
         axes.xaxis.set_major_formatter("{x:g}")
         axes.minorticks_off()
         axes.axvline(1, color="0.3", linewidth=0.8)
-        axes.set_xlabel(f"{label}, {columns[base]} = 1")
+        axes.set_xlabel(f"{title}, {columns[base]} = 1")
     sides[0].set_yticks(range(len(columns)), columns)
     sides[0].invert_yaxis()
     figure.legend(*sides[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
     return figure
 
 
-def domains(entries: list[Entry]) -> "Figure":
-    """The paper's figure 1 (right): averages of the best other method, of the paper's EDP, and of ours."""
+def domain_figure(entries: list[Entry]) -> "Figure":
+    """Draw the paper's figure 1 (right): averages of the best other method, of the paper's EDP, and of ours."""
     from matplotlib.figure import Figure
 
-    content, made = TABLES["overall"], table("overall", entries)
+    content, table = PUBLISHED_TABLES["overall"], paper_table("overall", entries)
     figure = Figure(figsize=(8, 4), layout="constrained")
     axes = figure.add_subplot()
     names = []
@@ -65,18 +63,37 @@ def domains(entries: list[Entry]) -> "Figure":
         printed = dict(zip(content["columns"], numbers, strict=True))
         other = max((name for name in printed if "EDP" not in name and printed[name]), key=printed.__getitem__)
         edp = "TD3+BC EDP" if domain == "locomotion" else "IQL EDP"
-        place = made.columns.index(edp) + 1
-        (ours,) = (row[place].value for row in made.rows if row[0].text == f"{domain}, average")
-        members = [row for row in made.rows if (task := tasks.TASKS.get(row[0].text)) and task.domain == domain]
+        place = table.columns.index(edp) + 1
+        (ours,) = (row[place].value for row in table.rows if row[0].text == f"{domain}{AVERAGE}")
+        members = [row for row in table.rows if (task := tasks.TASKS.get(row[0].text)) and task.domain == domain]
         some = sum(row[place].value is not None for row in members)
         empty = f"{some} of\n{len(members)} tasks" if some else "no runs"
         for j, (value, colour) in enumerate(((printed[other], LIGHT), (printed[edp], GREY), (ours, BLUE))):
             at = i + 0.27 * (j - 1)
             axes.bar(at, value or 0, 0.25, color=colour)
-            axes.text(at, max(value or 0, 0) + 1, empty if value is None else f"{value:.1f}", ha="center", **SMALL)
+            text = empty if value is None else f"{value:.1f}"
+            axes.text(at, max(value or 0, 0) + 1, text, ha="center", **SMALL_TEXT)
         names.append(f"{domain}\nother: {other}\nEDP: {edp.removesuffix(' EDP')}")
     axes.set_xticks(range(len(names)), names)
     axes.set_ylabel("average score (RAT)")
     legend = ("the best other method in the paper", "the paper's EDP", "ours, where every task has a run")
     figure.legend(list(axes.patches)[:3], legend, loc="outside upper center", ncols=3, frameon=False)
     return figure
+
+
+def rate_figure(variants: list[dict[str, Any]]) -> "Figure":
+    """Draw bars of how fast each variant trains and acts, from the ``variants`` of ``edp.bench.variants.measure``."""
+    from matplotlib.figure import Figure
+
+    with drawing_style():
+        figure = Figure(figsize=(9, 3.2), layout="constrained")
+        for axes, (activity, title) in zip(figure.subplots(1, 2), RATE_TITLES.items(), strict=True):
+            rows = [row for row in variants if row["what"] == activity]
+            medians = [row["steps_per_second"] for row in rows]
+            low, high = ([abs(row["spread"][i] - row["steps_per_second"]) for row in rows] for i in (0, 1))
+            bars = axes.barh([row["name"] for row in rows], medians, xerr=(low, high), color=BLUE, ecolor=GREY)
+            axes.bar_label(bars, [f"  {value:,.0f}" if value >= 10 else f"  {value:.1f}" for value in medians])
+            axes.invert_yaxis()
+            axes.set_xlabel(title)
+            axes.margins(x=0.18)
+        return fix_layout(figure)

@@ -1,7 +1,7 @@
 """Checkpoints: pytrees of arrays, written by Orbax under names taken from their structure; never a pickle.
 
-A checkpoint is there whole or not at all, and a digest of its arrays goes with it: one that has been damaged since is
-told from a good one, and the one before it is used.
+A checkpoint exists as a whole or not at all. It carries a digest of its arrays, so that a damaged checkpoint is noticed
+and the one before it is used.
 """
 
 import hashlib
@@ -21,26 +21,26 @@ import numpy as np
 from edp.errors import UserError, first_line
 
 STATE, ABOUT = "state", "about"
-LATEST, SPREAD = 2, 10  # checkpoints that are kept: the last ones, and so many from along the way
+LATEST, SPREAD = 2, 10  # how many checkpoints are kept: the latest, and others spread evenly over the run
 
 
 class Checkpoint(NamedTuple):
     step: int
     tree: Any
     about: dict[str, Any]
-    damaged: tuple[str, ...] = ()  # later ones that cannot be used, and why
+    damaged: tuple[str, ...] = ()  # errors of later checkpoints that cannot be used
 
     @property
     def failed(self) -> dict[int, str]:
-        """Seeds whose training had become NaN by then, and how."""
+        """The seeds that had failed by this step, with the reason."""
         return {int(seed): str(why) for seed, why in self.about.get("failed", {}).items()}
 
 
 class Checkpoints:
     """The checkpoints in a folder, by step.
 
-    ``total`` is the length of the run, over which those that are kept are spread; without it nothing is written. The
-    steps in the set ``held`` are kept in any case.
+    ``total`` is the number of steps of the run, over which the kept checkpoints are spread; 0 opens them read-only.
+    Steps in the set ``held`` are always kept.
     """
 
     def __init__(self, folder: Path, total: int = 0):
@@ -48,16 +48,16 @@ class Checkpoints:
 
     @cached_property
     def manager(self) -> Any:
-        """Orbax's, when it is needed: it takes its time to import, and training shall begin before."""
+        """Orbax's manager, made when it is first needed because its import is slow."""
         import orbax.checkpoint as ocp
         from orbax.checkpoint import checkpoint_managers as keep
 
         writes = self.total > 0
-        be_quiet()
+        silence_orbax()
         options = ocp.CheckpointManagerOptions(
             read_only=not writes,
             create=False,
-            multiprocessing_options=alone(),
+            multiprocessing_options=single_process(),
             cleanup_tmp_directories=writes,
             preservation_policy=keep.AnyPreservationPolicy(
                 [
@@ -68,10 +68,10 @@ class Checkpoints:
             ),
         )
         handlers = {
-            STATE: ocp.StandardCheckpointHandler(multiprocessing_options=alone()),
-            ABOUT: ocp.JsonCheckpointHandler(multiprocessing_options=alone()),
+            STATE: ocp.StandardCheckpointHandler(multiprocessing_options=single_process()),
+            ABOUT: ocp.JsonCheckpointHandler(multiprocessing_options=single_process()),
         }
-        with errors_of_writing(self.folder):
+        with checkpoint_errors(self.folder):
             if writes:
                 self.folder.mkdir(exist_ok=True)
             return ocp.CheckpointManager(self.folder.absolute(), options=options, item_handlers=handlers)
@@ -81,20 +81,22 @@ class Checkpoints:
         return "manager" in self.__dict__
 
     def save(self, step: int, tree: Any, about: dict[str, Any] | None = None) -> None:
-        """Write in the background. What went wrong with the one before is raised here."""
+        """Write a checkpoint in the background. Raises the error of the previous write, if there was one."""
         import orbax.checkpoint as ocp
 
-        leaves = {name: np.array(leaf) for name, leaf in by_name(tree).items()}  # copies: training goes on
-        about = (about or {}) | {"sha256": digest(leaves)}
+        leaves = {
+            name: np.array(leaf) for name, leaf in leaves_by_name(tree).items()
+        }  # copies, because training goes on
+        about = (about or {}) | {"sha256": arrays_digest(leaves)}
         items = {STATE: ocp.args.StandardSave(leaves), ABOUT: ocp.args.JsonSave(about)}  # pyright: ignore
-        with errors_of_writing(self.folder):
+        with checkpoint_errors(self.folder):
             self.manager.check_for_errors()
             self.manager.save(step, args=ocp.args.Composite(**items), force=True)
 
     def finish(self) -> None:
-        """Wait until everything is on disk."""
+        """Wait until all checkpoints are on disk."""
         if self.opened:
-            with errors_of_writing(self.folder):
+            with checkpoint_errors(self.folder):
                 self.manager.wait_until_finished()
                 self.manager.check_for_errors()
 
@@ -102,12 +104,12 @@ class Checkpoints:
         return sorted(self.manager.all_steps()) if self.folder.is_dir() else []
 
     def load(self, step: int, like: Any) -> Checkpoint:
-        """One checkpoint, with the structure, shapes and types of ``like`` (its arrays may be abstract)."""
+        """The checkpoint of a step, with the structure, shapes and types of ``like`` (whose arrays may be abstract)."""
         import orbax.checkpoint as ocp
 
         if step not in self.steps():
             raise UserError(f"{self.folder}: no checkpoint of step {step} (there are: {self.steps() or 'none'})")
-        wanted = {name: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for name, leaf in by_name(like).items()}
+        wanted = {name: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for name, leaf in leaves_by_name(like).items()}
         where = self.folder / str(step)
         try:
             found: Any = self.manager.item_metadata(step)[STATE]
@@ -118,17 +120,17 @@ class Checkpoints:
             items = {STATE: ocp.args.StandardRestore(empty), ABOUT: ocp.args.JsonRestore()}  # pyright: ignore
             read = self.manager.restore(step, args=ocp.args.Composite(**items))
             arrays, about = {name: read[STATE][name] for name in wanted}, read[ABOUT]
-            damaged = about["sha256"] != digest(arrays)
+            damaged = about["sha256"] != arrays_digest(arrays)
         except UserError:
             raise
-        except Exception as error:  # whatever the libraries below make of damaged files
+        except Exception as error:  # damaged files make the libraries raise many kinds of errors
             raise UserError(f"{where}: damaged ({first_line(error)[:200]})") from None
         if damaged:
             raise UserError(f"{where}: damaged (its arrays are not those that were saved)")
         return Checkpoint(step, jax.tree.unflatten(jax.tree.structure(like), arrays.values()), about)
 
     def latest(self, like: Any, *, remove_damaged: bool = False) -> Checkpoint | None:
-        """The last good checkpoint, with what is wrong with those after it; they are removed only if it is there."""
+        """The last good checkpoint. Damaged ones after it are reported, and removed if ``remove_damaged``."""
         damaged: dict[int, str] = {}
         for step in reversed(self.steps()):
             try:
@@ -149,21 +151,21 @@ class Checkpoints:
             self.manager.close()
 
 
-def alone() -> Any:
-    """No other process knows that there are checkpoints."""
+def single_process() -> Any:
+    """Options that keep Orbax from waiting for other processes: one process writes all checkpoints."""
     from orbax.checkpoint.options import MultiprocessingOptions
 
     return MultiprocessingOptions(0, {0}, "edp")
 
 
-def be_quiet() -> None:
-    """Orbax and TensorStore print the stories of errors that are raised here, and told in one line, as well."""
+def silence_orbax() -> None:
+    """Keep Orbax and TensorStore from printing errors that are also raised, and shown in one line."""
     for name in ("absl", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     show = sys.unraisablehook
 
     def hook(error: Any) -> None:
-        if str(error.exc_value) != "Event loop is closed":  # of writes after the one that failed
+        if str(error.exc_value) != "Event loop is closed":  # raised by writes that follow a failed one
             show(error)
 
     if show is sys.__unraisablehook__:
@@ -171,7 +173,7 @@ def be_quiet() -> None:
 
 
 class Held(NamedTuple):
-    """Keeps the steps in a set that may grow."""
+    """Orbax's rule that keeps the steps in a set. The set may change."""
 
     steps: Set[int]
 
@@ -180,8 +182,8 @@ class Held(NamedTuple):
 
 
 @contextmanager
-def errors_of_writing(folder: Path) -> Iterator[None]:
-    """Orbax hides the reason of a failed write in a chain of its own errors."""
+def checkpoint_errors(folder: Path) -> Iterator[None]:
+    """Turn Orbax's errors into one line. The reason of a failed write is deep in a chain of them."""
     try:
         yield
     except UserError:
@@ -192,26 +194,27 @@ def errors_of_writing(folder: Path) -> Iterator[None]:
         raise UserError(f"{folder}: cannot write a checkpoint ({reason}); those before it are intact") from None
 
 
-def restore_alone(folder: Path, like: Any) -> Any:
-    """A checkpoint of the time when a run had one only (schema 2)."""
+def restore_schema_2(folder: Path, like: Any) -> Any:
+    """The only checkpoint of a run of schema 2."""
     import orbax.checkpoint as ocp
 
-    be_quiet()
-    wanted = {name: np.empty(leaf.shape, leaf.dtype) for name, leaf in by_name(like).items()}
+    silence_orbax()
+    wanted = {name: np.empty(leaf.shape, leaf.dtype) for name, leaf in leaves_by_name(like).items()}
     try:
-        with ocp.StandardCheckpointer(multiprocessing_options=alone()) as checkpointer:
+        with ocp.StandardCheckpointer(multiprocessing_options=single_process()) as checkpointer:
             arrays = checkpointer.restore(folder.absolute(), wanted)
     except Exception as error:
         raise UserError(f"{folder}: damaged ({first_line(error)[:200]})") from None
     return jax.tree.unflatten(jax.tree.structure(like), [arrays[name] for name in wanted])
 
 
-def by_name(tree: Any) -> dict[str, Any]:
-    """The tree's leaves under names like ``.policy.model.net.body.layers[0].weight``."""
+def leaves_by_name(tree: Any) -> dict[str, Any]:
+    """The leaves of a tree, by names like ``.policy.model.net.body.layers[0].weight``."""
     return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
 
 
-def digest(arrays: dict[str, np.ndarray]) -> str:
+def arrays_digest(arrays: dict[str, np.ndarray]) -> str:
+    """The SHA-256 of the names, types, shapes and contents of some arrays."""
     found = hashlib.sha256()
     for name, array in sorted(arrays.items()):
         found.update(f"{name} {array.dtype} {array.shape}".encode())

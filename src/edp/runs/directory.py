@@ -1,34 +1,38 @@
-"""The run directory: what people keep. It opens after a crash at any instant.
+"""The run directory. It can be opened after a crash at any instant.
 
-``config.json`` and ``status.json`` are written whole or not at all, ``metrics.jsonl``, ``evaluations.jsonl``,
-``validations.jsonl`` and ``times.jsonl`` line by line, and ``checkpoints/`` by Orbax. Whatever depends on the clock is
-in ``times.jsonl`` and ``status.json`` alone: a resumed run has the same metrics and evaluations as one that was never
-stopped, byte for byte.
+``config.json`` and ``status.json`` are replaced as a whole; ``metrics.jsonl``, ``evaluations.jsonl``,
+``validations.jsonl`` and ``times.jsonl`` grow line by line; Orbax writes ``checkpoints/``. Only ``times.jsonl`` and
+``status.json`` depend on the clock: a resumed run has the same metrics and evaluations as an uninterrupted one, byte
+for byte.
 """
 
-import fcntl
 import json
 import os
-import platform
-import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import orjson
+from filelock import FileLock, Timeout
 
-import edp
 from edp.errors import UserError
 from edp.files import remove_temporary, write_errors, write_json, write_text
-from edp.runs.scores import known_mean
+from edp.runs.provenance import provenance
+from edp.runs.rows import Row, as_line, parse_line
+from edp.runs.schema import SCHEMA, read_config
+from edp.runs.scores import nan_mean
 
-SCHEMA = 4
-PACKAGES = ("jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "gymnasium", "mujoco", "numpy")
 LOCK = ".lock"
-Row = dict[str, Any]
+LOCK_PATIENCE = 0.1  # seconds: looking at a lock takes it for a moment
+
+
+class RunExistsError(UserError):
+    """The directory for a new run is not empty."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.is_run = folder, (folder / "config.json").is_file()
+        super().__init__(f"{folder}: already there; choose another `out`")
 
 
 class Run:
@@ -42,15 +46,14 @@ class Run:
         cls.check_free(folder)
         with write_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            write_json(folder / "config.json", {"schema": SCHEMA, **about_here(), **config})
+        write_json(folder / "config.json", {"schema": SCHEMA, **provenance(), **config})
         return cls(folder)
 
     @staticmethod
     def check_free(folder: Path) -> None:
-        """Nothing may be there, but for what a run leaves that ended before it began."""
+        """Refuse a directory that holds anything but hidden files, which a run leaves that ended before it began."""
         if folder.exists() and not (folder.is_dir() and all(entry.name.startswith(".") for entry in folder.iterdir())):
-            again = f", or go on with it: edp train --resume {folder}" if (folder / "config.json").is_file() else ""
-            raise UserError(f"{folder}: already there; choose another --out{again}")
+            raise RunExistsError(folder)
 
     @classmethod
     def open(cls, folder: Path) -> "Run":
@@ -66,26 +69,11 @@ class Run:
 
     @property
     def config(self) -> Row:
-        """As this version writes it, whichever version wrote it."""
-        where = self.folder / "config.json"
-        try:
-            config = json.loads(where.read_text())
-        except (OSError, ValueError, RecursionError) as error:
-            raise UserError(f"{where}: damaged ({error})") from None
-        if not isinstance(config, dict) or not isinstance(config.get("schema"), int):
-            raise UserError(f"{where}: damaged (not the config of a run)")
-        if config["schema"] not in (*UPGRADES, SCHEMA):
-            raise UserError(f"{where}: written with schema {config['schema']}, this version reads up to {SCHEMA}")
-        try:
-            while config["schema"] != SCHEMA:
-                config = UPGRADES[config["schema"]](config)
-        except (KeyError, TypeError) as error:
-            raise UserError(f"{where}: damaged (no {error})") from None
-        return config
+        """The config in the current schema, whichever version wrote it."""
+        return read_config(self.folder / "config.json")
 
     def set_config(self, config: Row) -> None:
-        with write_errors(self.folder):
-            write_json(self.folder / "config.json", config)
+        write_json(self.folder / "config.json", config)
 
     @property
     def title(self) -> str:
@@ -99,39 +87,44 @@ class Run:
 
     @property
     def look(self) -> Path:
-        """What the policy does, if somebody has looked."""
+        """The file in which ``acting.inspect`` keeps what the policy does."""
         return self.folder / "look.json"
 
     @property
     def old_checkpoint(self) -> Path:
-        """Where schema 2 had its only one."""
+        """The only checkpoint of a run of schema 2."""
         return self.folder / "checkpoint"
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
-        """Nobody else may train in this directory meanwhile. The claim ends with the process, however that ends."""
+        """Keep other processes from training in this directory. The claim ends with the process, even after a kill."""
+        lock = FileLock(self.folder / LOCK, timeout=LOCK_PATIENCE, poll_interval=0.02)
         with write_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            lock = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+            try:
+                lock.acquire()
+            except Timeout:
+                raise UserError(f"{self.folder}: another process is training in it") from None
         try:
             with write_errors(self.folder):
-                if not locked(lock):
-                    raise UserError(f"{self.folder}: another process is training in it")
                 remove_temporary(self.folder)
             yield
         finally:
-            os.close(lock)
+            lock.release()
 
     @property
     def is_claimed(self) -> bool:
+        """Whether a process is training in this directory."""
+        path = self.folder / LOCK
+        if not path.exists():
+            return False
         try:
-            with open(self.folder / LOCK) as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
+            with FileLock(path, timeout=LOCK_PATIENCE, poll_interval=0.02):
+                return False
+        except Timeout:
             return True
         except OSError:
             return False
-        return False
 
     @property
     def status(self) -> Row:
@@ -141,7 +134,7 @@ class Run:
             status = status if isinstance(status, dict) else {}
         except (OSError, ValueError, RecursionError):
             status = {}
-        step = next((row["step"] for row in self._backwards("metrics.jsonl")), 0)
+        step = next((row["step"] for row in self._rows_backwards("metrics.jsonl")), 0)
         schema_2 = {"state": "finished"} if self.old_checkpoint.is_dir() else {}  # it was written at the end
         status = {"state": "running", "reason": "", "failed_seeds": {}} | schema_2 | status | {"step": step}
         if self.is_claimed:
@@ -150,8 +143,7 @@ class Run:
 
     def set_status(self, state: str, step: int, reason: str = "", failed_seeds: dict[int, str] | None = None) -> None:
         status = {"state": state, "step": step, "reason": reason, "failed_seeds": failed_seeds or {}}
-        with write_errors(self.folder):
-            write_json(self.folder / "status.json", status | {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z")})
+        write_json(self.folder / "status.json", status | {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z")})
 
     def log_metrics(self, row: Row) -> None:
         self._append("metrics.jsonl", row)
@@ -177,46 +169,45 @@ class Run:
     def validations(self) -> list[Row]:
         return self._rows("validations.jsonl")
 
-    def training_evaluations(self) -> list[Row]:
-        """Those that training made (``edp eval`` and ``edp ablate`` add others)."""
-        return [row for row in self.evaluations() if row.get("kind", "training") == "training"]
-
-    def scores(self) -> dict[int, float]:
-        """The mean score of each evaluation that training made, by its step."""
-        return {row["step"]: float(known_mean(row["scores"])) for row in self.training_evaluations()}
-
-    def offline_values(self) -> dict[int, float]:
-        """Values of checkpoints from the data alone, as means over seeds."""
-        return {row["step"]: float(known_mean(row["values"])) for row in self._rows("offline.jsonl")}
-
     def times(self) -> list[Row]:
         return self._rows("times.jsonl")
 
+    def training_evaluations(self) -> list[Row]:
+        """The evaluations that training made. Later evaluations and ablations are in the same file."""
+        return [row for row in self.evaluations() if row.get("kind", "training") == "training"]
+
+    def scores(self) -> dict[int, float]:
+        """The mean score of each evaluation that training made, by step."""
+        return {row["step"]: float(nan_mean(row["scores"])) for row in self.training_evaluations()}
+
+    def offline_values(self) -> dict[int, float]:
+        """Values of checkpoints by fitted Q evaluation, as means over seeds, by step."""
+        return {row["step"]: float(nan_mean(row["values"])) for row in self._rows("offline.jsonl")}
+
     def rewind(self, step: int) -> None:
-        """Forget what training wrote after this step, and lines that a crash left unfinished."""
+        """Remove the rows that training wrote after this step, and lines that a crash left unfinished."""
         for name in ("metrics.jsonl", "evaluations.jsonl", "validations.jsonl", "times.jsonl"):
             path = self.folder / name
             if path.exists():
                 kept = lambda row: row["step"] <= step or row.get("kind", "training") != "training"  # noqa: E731
-                with write_errors(path):
-                    write_text(path, "".join(line(row) for row in self._rows(name) if kept(row)))
+                write_text(path, "".join(as_line(row) for row in self._rows(name) if kept(row)))
 
     def _append(self, name: str, row: Row) -> None:
         path = self.folder / name
         with write_errors(path), open(path, "a+b", buffering=0) as file:
             end = file.seek(0, os.SEEK_END)
             file.seek(max(0, end - 1))
-            broken = file.read(1) not in (b"", b"\n")  # a crash left a line unfinished
-            text = b"\n" * broken + line(row).encode()
+            unfinished = file.read(1) not in (b"", b"\n")  # a crash left a part of a line
+            text = b"\n" * unfinished + as_line(row).encode()
             if file.write(text) != len(text):
                 raise OSError(None, "the disk is full")
 
     def _rows(self, name: str) -> list[Row]:
-        """The rows of a file, but for lines that a crash left unfinished."""
-        return list(self._backwards(name))[::-1]
+        """The rows of a log, without lines that a crash left unfinished."""
+        return list(self._rows_backwards(name))[::-1]
 
-    def _backwards(self, name: str) -> Iterator[Row]:
-        return (row for text in reversed(self.lines(name)) if (row := row_of(text)))
+    def _rows_backwards(self, name: str) -> Iterator[Row]:
+        return (row for text in reversed(self.lines(name)) if (row := parse_line(text)))
 
     def lines(self, name: str) -> list[str]:
         path = self.folder / name
@@ -226,25 +217,8 @@ class Run:
             raise UserError(f"{path}: cannot be read ({error.strerror})") from None
 
 
-def row_of(text: str) -> Row | None:
-    """A line of a log, unless it is none: a crash may leave one unfinished."""
-    try:
-        row = orjson.loads(text)
-    except ValueError:
-        row = slowly(text)
-    return row if isinstance(row, dict) and isinstance(row.get("step"), int) else None
-
-
-def slowly(text: str) -> Any:
-    """As Python reads it, which knows NaN; None if it is nothing at all."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-class Elsewhere(Run):
-    """The run directory of a run that another process keeps: nothing is in it, and nothing is written."""
+class RemoteRun(Run):
+    """The run directory as seen by a process that does not write it: the config is known, and writes are ignored."""
 
     def __init__(self, config: Row):
         super().__init__(Path(os.devnull))
@@ -257,52 +231,5 @@ class Elsewhere(Run):
     def set_status(self, state: str, step: int, reason: str = "", failed_seeds: dict[int, str] | None = None) -> None:
         pass
 
-    def _append(self, name: str, row: Row) -> None:
+    def _append(self, name: str, row: Any) -> None:
         pass
-
-
-def locked(lock: int, tries: int = 5) -> bool:
-    """Take the lock, unless somebody else keeps it (looking at it takes it, too, for a moment)."""
-    for _ in range(tries):
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            time.sleep(0.02)
-    return False
-
-
-def about_here() -> Row:
-    """What a run's numbers may depend on, beside its options."""
-    return {
-        "packages": {"edp": edp.__version__, **{name: version(name) for name in PACKAGES}},
-        "python": platform.python_version(),
-        "commit": commit(),
-    }
-
-
-def commit() -> str | None:
-    """The commit of the source, if it is a checkout; marked where files have been changed since."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return None
-
-
-def from_schema_2(config: Row) -> Row:
-    """Schema 2 had one checkpoint, at the end; its steps between checkpoints stand for that."""
-    training = config["training"] | {"checkpoint_every": config["training"]["steps"]}
-    return config | {"schema": 3, "training": training, "commit": None, "data_sha256": None}
-
-
-def from_schema_3(config: Row) -> Row:
-    """Schema 3 knew the tasks here alone, whose actions are in [-1, 1]."""
-    return config | {"schema": 4, "units": None, "own_task": None, "columns": {}}
-
-
-UPGRADES: dict[int, Callable[[Row], Row]] = {2: from_schema_2, 3: from_schema_3}
-
-
-def line(row: Row) -> str:
-    return json.dumps(row) + "\n"

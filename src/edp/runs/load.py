@@ -1,128 +1,120 @@
-"""What a run was trained on, and what became of it: its data and its checkpoints, found again."""
+"""Runs read back from disk: a run's spec, its checkpoints and its data."""
 
-import hashlib
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from edp.training import epoch, processes
-from edp.algorithms import Algorithm
-from edp.algorithms.actor_critic import ActorCritic
-from edp.runs.checkpoints import Checkpoint, Checkpoints, restore_alone
-from edp.data import episodes, formats, stream
-from edp.data.log import Dataset, Log, read
-from edp.errors import UserError
-from edp.policies import PolicyConfig, TransformerConfig
-from edp.runs.directory import Run
+from edp.algorithms import InitialState
 from edp.config.spec import Spec, tuples
-from edp.batches import Packed, Sequences
+from edp.data import formats
+from edp.data.dataset import Dataset, fingerprint, read_dataset
+from edp.data.tasks import Task
+from edp.envs.make import import_env
+from edp.errors import UserError
+from edp.runs.checkpoints import Checkpoint, Checkpoints, restore_schema_2
+from edp.runs.directory import Run
 
 
-@dataclass(frozen=True)
-class Init:
-    """Makes one seed's training state. Equal ones are equal to JAX, too, which compiles them once."""
+class NoCheckpointError(UserError):
+    """The run has no checkpoint of the kind that was asked for."""
 
-    algorithm: Algorithm
-    policy: PolicyConfig
-    obs_dim: int
-    act_dim: int
-
-    def __call__(self, key) -> Any:
-        policy_key, algorithm_key = jax.random.split(key)
-        policy = self.policy.build(self.obs_dim, self.act_dim, policy_key)
-        return self.algorithm.init(policy, self.obs_dim, self.act_dim, algorithm_key)
+    def __init__(self, run: Run, kind: str):
+        self.run, self.kind = run, kind
+        missing = {"best": "evaluated checkpoint", "fqe": "values by fitted Q evaluation"}.get(kind, "checkpoint")
+        super().__init__(f"{run.folder}: no {missing} in it yet")
 
 
-def learnable(
-    algorithm: Algorithm, policy: PolicyConfig, dataset: Dataset, n_step: int = 1, on_disk: bool = False
-) -> Packed | Sequences:
-    """The data in the form that the algorithm learns from, still on the host."""
-    if isinstance(policy, TransformerConfig):
-        return episodes.sequences(dataset, policy.context, policy.return_scale)
-    tails = None
-    if isinstance(algorithm, ActorCritic) and algorithm.learns_from == "tails":
-        tails = episodes.tails(dataset, algorithm.discount)
-    if isinstance(algorithm, ActorCritic):
-        dataset = episodes.n_step(dataset, n_step, algorithm.discount)
-    return stream.pack(episodes.transitions(dataset, tails), on_disk)
+def read_spec(run: Run) -> Spec:
+    return Spec.from_json(run.config, run.folder / "config.json")
 
 
-def fingerprint(dataset: Dataset) -> str:
-    """Tells whether the data is still what it was."""
-    found = hashlib.sha256()
-    for column in (dataset.obs, dataset.action, dataset.reward, dataset.next_obs, dataset.not_done, dataset.episode):
-        found.update(np.ascontiguousarray(column).data)
-    return found.hexdigest()
+def load(run: Run, step: int | str | None = None) -> tuple[Spec, Checkpoint]:
+    """A run's spec and one of its checkpoints.
+
+    ``step`` is a training step, "best" for the best evaluation, "fqe" for the best value by fitted Q evaluation, or
+    None for the last good checkpoint.
+    """
+    spec = read_spec(run)
+    checkpoints = Checkpoints(run.checkpoints)
+    like = state_shapes(spec)
+    try:
+        if step in ("best", "fqe"):
+            scores = run.scores() if step == "best" else run.offline_values()
+            best = best_step(scores, checkpoints.steps())
+            if best is None:
+                raise NoCheckpointError(run, str(step))
+            step = best
+        if step is not None:
+            if not str(step).isdecimal():
+                raise UserError(f"`checkpoint` must be a step, best or fqe, not {step!r}")
+            return spec, checkpoints.load(int(step), like)
+        checkpoint = load_latest(run, checkpoints, like)
+        if checkpoint is None:
+            raise NoCheckpointError(run, "last")
+        return spec, checkpoint
+    finally:
+        checkpoints.close()
 
 
-def latest(folder: Run, checkpoints: Checkpoints, like: Any, *, remove_damaged: bool = False) -> Checkpoint | None:
-    """A run's last good checkpoint."""
-    if folder.old_checkpoint.is_dir() and not checkpoints.steps():
-        step = max((row["step"] for row in folder.metrics()), default=0)
-        return Checkpoint(step, restore_alone(folder.old_checkpoint, like), {})
+def state_shapes(spec: Spec) -> Any:
+    """The structure of a run's training states, stacked over seeds, without any numbers."""
+    init = InitialState(spec.algorithm, spec.policy, *spec.units.dims)
+    keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), spec.training.seeds))
+    return jax.eval_shape(jax.vmap(init), keys)
+
+
+def load_latest(run: Run, checkpoints: Checkpoints, like: Any, *, remove_damaged: bool = False) -> Checkpoint | None:
+    """The last good checkpoint of a run of any schema."""
+    if run.old_checkpoint.is_dir() and not checkpoints.steps():
+        step = max((row["step"] for row in run.metrics()), default=0)
+        return Checkpoint(step, restore_schema_2(run.old_checkpoint, like), {})
     return checkpoints.latest(like, remove_damaged=remove_damaged)
 
 
-def from_leader(found: Checkpoint | None, like: Any) -> Checkpoint | None:
-    """The first process's checkpoint in all of them."""
-    said = processes.exchange(found and (found.step, found.about, found.damaged))[0]
-    if said is None:
-        return None
-    step, about, damaged = said
-    empty = lambda: jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), like)  # noqa: E731
-    return Checkpoint(step, processes.from_leader(found.tree if found else empty()), about, tuple(damaged))
-
-
-def best_of(scores: dict[int, float], steps: Iterable[int]) -> int | None:
-    """The step with the best score, of those that have one."""
+def best_step(scores: dict[int, float], steps: Iterable[int]) -> int | None:
+    """The step with the highest score among ``steps``; None if none of them has one."""
     known = {step: scores[step] for step in steps if not np.isnan(scores.get(step, np.nan))}
     return max(known, key=lambda step: known[step]) if known else None
 
 
-def open_data(place: str, columns: dict[str, Any], spec: Spec) -> Log:
-    """The log that a run is trained on, or is to be."""
+def read_run_data(run: Run, spec: Spec, place: str) -> Dataset:
+    """The data set of a run, in its units. Refuses data that the run was not trained on."""
+    columns = run.config.get("columns")
+    columns = tuples(columns) if isinstance(columns, dict) else {}
     log = formats.open_log(place, columns, spec.task.episode_limit or None)
-    return replace(log, limit=spec.data.episode_limit)
+    log = replace(log, limit=spec.data.episode_limit)
+    dataset = read_dataset(log, spec.task.episode_return, on_disk=spec.data.block > 0)
+    if dataset.obs.shape[1:] + dataset.action.shape[1:] == spec.units.dims:
+        dataset = spec.units.apply(dataset, log)
+        if run.config.get("data_sha256") in (None, fingerprint(dataset)):
+            return dataset
+    raise UserError(f"{place}: not the data that {run.folder} was trained on")
 
 
-def read_data(folder: Run, spec: Spec, place: str) -> Dataset:
-    """The data that a run was trained on, in its units; anything else is refused."""
-    columns = folder.config.get("columns")
-    log = open_data(place, tuples(columns) if isinstance(columns, dict) else {}, spec)
-    dataset = read(log, spec.task.episode_return, on_disk=spec.data.block > 0)
-    if dataset.obs.shape[1:] + dataset.action.shape[1:] != spec.scale.dims:
-        raise UserError(f"{place}: not the data that {folder.folder} was trained on")
-    dataset = spec.scale.apply(dataset, log)
-    if folder.config.get("data_sha256") not in (None, fingerprint(dataset)):
-        raise UserError(f"{place}: not the data that {folder.folder} was trained on")
-    return dataset
+def locate_run_data(run: Run, spec: Spec, find_file: Callable[[Task], Path], advice: str | None = None) -> str:
+    """Where the data of a run is now: where it was, or, for a registered task, where its file is."""
+    recorded = str(run.config.get("file") or "")
+    if recorded and formats.exists(recorded):
+        return recorded
+    if spec.task.own:
+        where = f"is no longer at {recorded}" if recorded else "was never in a file"
+        advice = ": say with `data` where it is" if advice is None else advice
+        raise UserError(f"{run.folder}: its data {where}{advice}")
+    return str(find_file(spec.task))
 
 
-def load(folder: Run, step: int | str | None = None) -> tuple[Spec, Checkpoint]:
-    """A run's spec and its training states.
-
-    The last ones, or those of a step, of the "best" evaluation, or with the best value by "fqe".
-    """
-    spec = Spec.from_json(folder.config, folder.folder / "config.json")
-    checkpoints = Checkpoints(folder.checkpoints)
-    keys = epoch.seed_keys(range(spec.training.seeds))
-    like = jax.eval_shape(jax.vmap(Init(spec.algorithm, spec.policy, *spec.scale.dims)), keys)
-    try:
-        if step in ("best", "fqe"):
-            scores = folder.scores() if step == "best" else folder.offline_values()
-            missing = "evaluated checkpoint" if step == "best" else f"values (edp eval {folder.folder} --offline)"
-            if (step := best_of(scores, checkpoints.steps())) is None:
-                raise UserError(f"{folder.folder}: no {missing} in it yet")
-        if step is not None:
-            if not str(step).isdecimal():
-                raise UserError(f"--checkpoint must be a step, best or fqe, not {step!r}")
-            return spec, checkpoints.load(int(step), like)
-        found = latest(folder, checkpoints, like)
-        if found is None:
-            raise UserError(f"{folder.folder}: no checkpoint in it yet")
-        return spec, found
-    finally:
-        checkpoints.close()
+def with_environment(spec: Spec, env: str, run: Run) -> Spec:
+    """The spec with its environment. An environment in the user's code is used only if the user names it again."""
+    trained = (run.config.get("own_task") or {}).get("env", spec.task.env)
+    if env and not spec.task.own:
+        raise UserError(f"`env` is for data of your own, and {spec.task.name} has an environment")
+    if env:
+        import_env(env)
+        return replace(spec, task=replace(spec.task, env=env))
+    if trained != spec.task.env:
+        raise UserError(f"{run.folder}: was trained with `env={trained}`, which is code of your own: give it again")
+    return spec

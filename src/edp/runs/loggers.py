@@ -1,5 +1,4 @@
-"""Other places to send a run's numbers to. The run directory has them all: a logger that fails is left, and training
-goes on."""
+"""Loggers besides the run directory, which holds all numbers. If a logger fails, training goes on without it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +31,7 @@ class TensorBoard:
         self.writer.close()
 
     def check(self) -> None:
-        """The thread that writes ends on an error (a full disk), and whoever hands it more then waits for ever."""
+        """Raise if the writing thread has ended, for example because the disk is full: a write would wait for ever."""
         files: Any = self.writer._get_file_writer()
         thread = getattr(files.event_writer, "_worker", None)
         if thread is not None and not thread.is_alive():
@@ -60,8 +59,8 @@ class WandB:
 LOGGERS: dict[str, Callable[[Path, dict[str, Any]], Logger]] = {"tensorboard": TensorBoard, "wandb": WandB}
 
 
-def check(names: list[str]) -> None:
-    """Refuse unknown loggers, and those whose package is not here."""
+def check_loggers(names: list[str]) -> None:
+    """Refuse unknown loggers, and loggers whose package is not installed."""
     from importlib.util import find_spec
 
     packages = {"tensorboard": "tensorboardX", "wandb": "wandb"}
@@ -69,11 +68,11 @@ def check(names: list[str]) -> None:
         if name not in LOGGERS:
             raise unknown("logger", name, LOGGERS)
         if find_spec(packages[name]) is None:
-            raise UserError(f"--log {name} needs another package: pip install {packages[name]}")
+            raise UserError(f"`log={name}` needs another package: pip install {packages[name]}")
 
 
 class Loggers:
-    """Several loggers as one that never fails: ``warn`` is told of each that does, once."""
+    """Several loggers as one that never raises. ``warn`` is called once for each logger that fails."""
 
     def __init__(self, names: list[str], folder: Path, config: dict[str, Any], warn: Callable[[str], None]):
         self.warn, self.open = warn, {}

@@ -1,30 +1,25 @@
-"""What evaluations say: the paper's OMS and RAT, and rliable's IQM and probability of improvement, with intervals.
+"""Scores of a run: means that ignore NaN, and the learning curve with the paper's two measures, RAT and OMS."""
 
-Scores of runs are arrays (runs, tasks): a column is a task, and a row one seed of each. Agarwal et al. (2021), "Deep
-reinforcement learning at the edge of the statistical precipice", define the aggregates and their bootstrap.
-"""
-
-import warnings
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-LAST = 10  # evaluations that RAT is the mean of
-RESAMPLES = 2000
-CONFIDENCE = 0.95
-FEW_SEEDS, FEW_EPISODES = 3, 10
+LAST = 10  # evaluations that RAT averages
+LARGEST_SCORE = 1e12  # a larger number is an error of the environment, and counts as NaN
 
 
-def known_mean(values: Any, axis: int | None = None) -> Any:
-    """The mean of what is not NaN; NaN where nothing is known."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        return np.nanmean(np.asarray(values, float), axis=axis)
+def nan_mean(values: Any, axis: int | None = None) -> Any:
+    """Compute the mean of all values that are not NaN; it is NaN where there are none."""
+    table = np.asarray(values, float)
+    known = ~np.isnan(table)
+    count = known.sum(axis=axis)
+    with np.errstate(over="ignore", invalid="ignore"):  # infinite values have an infinite mean
+        total = np.where(known, table, 0.0).sum(axis=axis)
+    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)[()]
 
 
 class Curve(NamedTuple):
-    """The evaluations of one run while it trained."""
+    """The evaluations that one run made while it trained."""
 
     steps: np.ndarray
     scores: np.ndarray  # (evaluations, seeds): means over episodes
@@ -33,97 +28,56 @@ class Curve(NamedTuple):
     @property
     def rat(self) -> np.ndarray:
         """Running average at training: each seed's mean of the last ten evaluations."""
-        return known_mean(self.scores[-LAST:], axis=0)
+        return nan_mean(self.scores[-LAST:], axis=0)
 
     @property
     def oms(self) -> np.ndarray:
         """Online model selection: each seed's best evaluation."""
-        known = np.where(np.isnan(self.scores), -np.inf, self.scores).max(axis=0)
-        return np.where(np.isinf(known), np.nan, known)
+        highest = np.where(np.isnan(self.scores), -np.inf, self.scores).max(axis=0)
+        return np.where(np.isinf(highest), np.nan, highest)
+
+    @property
+    def means(self) -> np.ndarray:
+        """The mean over seeds of each evaluation."""
+        return nan_mean(self.scores, axis=1)
 
 
-def curve(rows: list[dict[str, Any]]) -> Curve:
-    """The evaluations that training made."""
-    scores = [known_mean(np.array(row["scores"], float), axis=1) for row in rows]
-    return Curve(np.array([row["step"] for row in rows]), np.array(scores), len(rows[0]["scores"][0]))
+def curve_from_evaluations(rows: list[dict[str, Any]], seeds: int | None = None) -> Curve | None:
+    """Build the curve from rows of ``evaluations.jsonl``; None if no row has scores of ``seeds`` seeds.
 
-
-BARS = "▁▂▃▄▅▆▇█"
-
-
-def sparkline(values: Any, width: int = 20) -> str:
-    """A curve in one line of text, from its lowest to its highest value; what is not known is a space."""
-    values = np.asarray(values, float)
-    if not len(values) or np.isnan(values).all():
-        return ""
-    blocks = [known_mean(block) for block in np.array_split(values, min(width, len(values)))]
-    low, high = np.nanmin(blocks), np.nanmax(blocks)
-    place = lambda value: round((value - low) / (high - low) * (len(BARS) - 1)) if high > low else 3  # noqa: E731
-    return "".join(" " if np.isnan(value) else BARS[place(value)] for value in blocks)
-
-
-class Interval(NamedTuple):
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        if np.isnan(self.low):
-            return f"{self.value:.1f}"
-        return f"{self.value:.1f} [{self.low:.1f}, {self.high:.1f}]"
-
-
-def mean_interval(values: np.ndarray) -> Interval:
-    """The mean over seeds and its 95 % confidence interval (Student's t); none for one seed."""
-    values = np.asarray(values, float)
-    values = values[~np.isnan(values)]  # seeds that failed
-    if len(values) < 2:
-        return Interval(float(known_mean(values)), np.nan, np.nan)
-    from scipy import stats  # takes most of a second to import
-
-    half = stats.sem(values) * stats.t.ppf(0.5 + CONFIDENCE / 2, len(values) - 1)
-    return Interval(float(values.mean()), float(values.mean() - half), float(values.mean() + half))
-
-
-def iqm(scores: np.ndarray) -> float:
-    """The interquartile mean: that of the middle half of all scores."""
-    from scipy import stats
-
-    return float(stats.trim_mean(np.ravel(scores), 0.25))
-
-
-def improvement(first: np.ndarray, second: np.ndarray) -> float:
-    """How probably a run of the first beats one of the second on a task (ties count half), as a mean over tasks."""
-    wins = [
-        np.mean((x[:, None] > y[None]) + 0.5 * (x[:, None] == y[None])) for x, y in zip(first.T, second.T, strict=True)
-    ]
-    return float(np.mean(wins))
-
-
-def bootstrap(
-    function: Callable[..., float], *scores: np.ndarray, resamples: int = RESAMPLES, seed: int = 0
-) -> Interval:
-    """A statistic of one or several (runs, tasks) arrays, with its stratified bootstrap interval (percentiles).
-
-    Runs are drawn again within each task, and for each array, on their own.
+    Rows whose scores are malformed, or are of another number of episodes than the last row's, are left out.
+    ``seeds`` defaults to the number of seeds in the last row.
     """
-    rng = np.random.default_rng(seed)
+    if seeds is None:
+        seeds = len(rows[-1]["scores"]) if rows else 0
+    valid, table = rows, number_table([row.get("scores") for row in rows], 3)  # (evaluations, seeds, episodes)
+    if table is None or table.shape[1] != seeds:
+        valid = [row for row in rows if is_score_table(row.get("scores"), seeds)]
+        episodes = len(valid[-1]["scores"][0]) if valid else 0
+        valid = [row for row in valid if len(row["scores"][0]) == episodes]
+        table = np.array([row["scores"] for row in valid], float)
+    if not valid:
+        return None
+    table[~(np.abs(table) < LARGEST_SCORE)] = np.nan
+    return Curve(np.array([row["step"] for row in valid]), nan_mean(table, 2), table.shape[2])
 
-    def again(array: np.ndarray) -> np.ndarray:
-        return np.take_along_axis(array, rng.integers(len(array), size=array.shape), axis=0)
 
-    values = [function(*map(again, scores)) for _ in range(resamples)]
-    low, high = np.percentile(values, [50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)])
-    return Interval(function(*scores), float(low), float(high))
+def number_table(values: list, dims: int) -> np.ndarray | None:
+    """Convert nested lists of numbers to an array of ``dims`` axes in one go; None if they do not fit in one."""
+    try:
+        table = np.array(values, float)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return table if table.ndim == dims and table.size else None
 
 
-def cautions(seeds: int, episodes: int) -> list[str]:
-    """Why a comparison of such scores would mean little."""
-    found = []
-    if seeds < FEW_SEEDS:
-        found.append(
-            f"{seeds} seed{'s' * (seeds > 1)}: too few to tell luck from merit (use {FEW_SEEDS}, better 5 to 10)"
-        )
-    if episodes < FEW_EPISODES:
-        found.append(f"{episodes} episodes an evaluation: the score is mostly noise (use {FEW_EPISODES} or more)")
-    return found
+def is_score_table(values: Any, seeds: int) -> bool:
+    """Whether this is a list of ``seeds`` lists of numbers, all of the same length."""
+    if not isinstance(values, list) or len(values) != seeds or not all(map(is_number_list, values)):
+        return False
+    return len({len(scores) for scores in values}) == 1
+
+
+def is_number_list(values: Any) -> bool:
+    """Whether this is a list of at least one number; None stands for NaN."""
+    return isinstance(values, list) and bool(values) and all(v is None or type(v) in (int, float) for v in values)

@@ -1,26 +1,34 @@
-"""A training run from its options to its end, as a stream of events that the caller shows as it likes."""
+"""Training from the first step to the last, as a stream of events that the caller shows."""
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from edp.acting.evaluator import Evaluation, Evaluator, without_nan
+from edp.acting.evaluator import Evaluation, Evaluator
 from edp.acting.rollout import StoppedError
-from edp.acting.validation import Validation, Validator
+from edp.acting.validation import Validation, Validator, limit_rows
+from edp.algorithms import InitialState
 from edp.batches import Packed
 from edp.config.spec import Spec
 from edp.data import episodes, stream
-from edp.data.log import Dataset
+from edp.data.dataset import Dataset
+from edp.devices import processes
+from edp.devices.seeds import place, replicate, seed_keys, seed_sharding
 from edp.errors import UserError, first_line
-from edp.runs.checkpoints import Checkpoints
+from edp.runs.checkpoints import Checkpoint, Checkpoints
 from edp.runs.directory import Run
-from edp.runs.load import Init, best_of, from_leader, latest, learnable
-from edp.runs.scores import known_mean
-from edp.training import epoch, processes
+from edp.runs.load import best_step, load_latest
+from edp.runs.rows import finite_or_none
+from edp.runs.scores import nan_mean
+from edp.training.epoch import epoch, epoch_keys, init_states, initial_keys
+from edp.training.state import learnable
 
 
 class Compiled(NamedTuple):
@@ -30,7 +38,7 @@ class Compiled(NamedTuple):
 class Epoch(NamedTuple):
     step: int
     steps_per_second: float
-    metrics: dict[str, list[float]]  # one value a seed; NaN of a seed that has failed
+    metrics: dict[str, list[float]]  # one value per seed; NaN for a failed seed
 
 
 class SeedFailed(NamedTuple):
@@ -38,120 +46,146 @@ class SeedFailed(NamedTuple):
     why: str
 
 
+Event = Compiled | Epoch | Evaluation | Validation | SeedFailed
+
+
 class Resumed(NamedTuple):
     step: int
-    damaged: tuple[str, ...]  # checkpoints that could not be used, and why
+    damaged: tuple[str, ...]  # errors of checkpoints that cannot be used
+
+
+class TrainingError(Exception):
+    """All seeds have failed."""
+
+
+@dataclass
+class Progress:
+    """What the run directory already holds."""
+
+    scores: dict[int, float]  # of evaluations, by step
+    saved: set[int]  # steps with a checkpoint
+    validated: set[int]
 
 
 class Experiment:
-    """A spec with its data, ready to run: whatever is wrong with them is found here, before anything is written."""
+    """A spec with its data, ready to train. Errors in either are raised here, before anything is written."""
 
     def __init__(self, spec: Spec, dataset: Dataset):
         """``dataset`` is in the spec's units (see ``Units.apply``)."""
-        self.spec, options = spec, spec.training
+        self.spec = spec
         self.evaluator = Evaluator(spec) if spec.task.env else None
-        self.dims = dataset.obs.shape[1], dataset.action.shape[1]
-        self.keys = epoch.seed_keys(range(options.seed, options.seed + options.seeds))
+        self.keys = seed_keys(spec.seeds)
         parts = episodes.prepare(dataset, spec.data.rewards, spec.data.best, spec.data.validation)
-        self.data = self.place(parts.learned)
-        self.validator = Validator(spec, parts.held) if parts.held else None
-        self.states = epoch.init_states(Init(spec.algorithm, spec.policy, *self.dims), epoch.initial_keys(self.keys))
+        self.data = self.place_data(parts.learned)
+        self.validator = self.make_validator(parts.held) if parts.held else None
+        dims = dataset.obs.shape[1], dataset.action.shape[1]
+        self.states = init_states(InitialState(spec.algorithm, spec.policy, *dims), initial_keys(self.keys))
         self.step = 0
-        self.failed: dict[int, str] = {}  # seeds that have become NaN, and how
-        self.last_good: set[int] = set()  # the steps of the last checkpoints before that
-        self.programs: dict[int, Any] = {}
-        processes.exchange()  # other processes have found nothing wrong either
+        self.failed: dict[int, str] = {}  # seeds that became NaN, with the reason
+        self.last_good: set[int] = set()  # steps of the last checkpoints before a seed failed
+        self.programs: dict[int, Any] = {}  # compiled epochs, by their number of steps
+        processes.exchange()  # the other processes have found no error either
 
-    def place(self, dataset: Dataset) -> Callable[[int], Any]:
-        """The data on the devices: a function of the epoch's number, the same in each unless it is streamed."""
-        put = partial(epoch.on_devices, like=epoch.seed_sharding(self.spec.training.seeds))
+    def learnable(self, dataset: Dataset, on_disk: bool = False) -> Any:
+        return learnable(self.spec.algorithm, self.spec.policy, dataset, self.spec.data.n_step, on_disk)
+
+    def place_data(self, dataset: Dataset) -> Callable[[int], Any]:
+        """A function from the epoch's number to its data on the devices: all rows, or a block of them."""
+        put = partial(replicate, like=seed_sharding(self.spec.training.seeds))
         block = self.spec.data.block
         if 0 < block < len(dataset.obs):
-            data = learnable(self.spec.algorithm, self.spec.policy, dataset, self.spec.data.n_step, on_disk=True)
+            data = self.learnable(dataset, on_disk=True)
             assert isinstance(data, Packed)  # the spec was checked
             return stream.Blocks(data, block, self.spec.training.seed, put)
-        whole = put(learnable(self.spec.algorithm, self.spec.policy, dataset, self.spec.data.n_step))
+        whole = put(self.learnable(dataset))
         return lambda number: whole
 
-    def resume(self, folder: Run) -> Resumed:
-        """Go back to the last good checkpoint, and to the logs as they were then."""
-        checkpoints = self.checkpoints(folder)
+    def make_validator(self, held_out: Dataset) -> Validator:
+        held_out = limit_rows(held_out)
+        return Validator(self.spec, held_out, jax.tree.map(jnp.asarray, self.learnable(held_out)))
+
+    def resume(self, run: Run) -> Resumed:
+        """Go back to the last good checkpoint, and remove the rows that were logged after it."""
+        checkpoints = self.open_checkpoints(run)
         try:
-            found = latest(folder, checkpoints, self.states, remove_damaged=True)
+            found = load_latest(run, checkpoints, self.states, remove_damaged=True)
         finally:
             checkpoints.close()
-        found = from_leader(found, self.states)
+        found = checkpoint_of_leader(found, self.states)
         if found:
-            self.states = epoch.place(found.tree, epoch.seed_sharding(self.spec.training.seeds))
+            self.states = place(found.tree, seed_sharding(self.spec.training.seeds))
             self.step, self.failed, self.last_good = found.step, found.failed, set(found.about.get("last_good", ()))
         if self.step > self.spec.training.steps:
-            raise UserError(f"{folder.folder}: has {self.step:,} steps already")
-        folder.rewind(self.step)
+            raise UserError(f"{run.folder}: has {self.step:,} steps already")
+        run.rewind(self.step)
         return Resumed(self.step, found.damaged if found else ())
 
-    def run(
-        self, folder: Run, stopping: Callable[[], bool] = lambda: False
-    ) -> Iterator[Compiled | Epoch | Evaluation | Validation | SeedFailed]:
-        """Train and evaluate until the end, or until ``stopping()``: then StoppedError, with everything saved."""
-        options = self.spec.training
-        checkpoints = self.checkpoints(folder)
-        scores, saved, validated, known_failed = dict[int, float](), set[int](), set[int](), set(self.failed)
+    def run(self, run: Run, stopping: Callable[[], bool] = lambda: False) -> Iterator[Event]:
+        """Train and evaluate until the last step. Raises StoppedError, with everything saved, after ``stopping()``."""
+        checkpoints = self.open_checkpoints(run)
+        progress = Progress({}, set(), set())
         try:
-            folder.set_status("running", self.step, failed_seeds=self.failed)
-            done = list(folder.scores().items()), checkpoints.steps(), [row["step"] for row in folder.validations()]
-            evaluated, steps, before = processes.exchange(done)[0]
-            scores.update(evaluated)
-            saved.update(steps)
-            validated.update(before)
+            run.set_status("running", self.step, failed_seeds=self.failed)
+            progress = read_progress(run, checkpoints)
             while True:
-                before = (self.step - 1) // options.epoch_steps * options.epoch_steps
-                due = self.step == options.steps or passed(options.eval_every, before, self.step)
-                if self.evaluator and due and self.step not in scores and self.step > 0:
-                    event = self.evaluator(self.states, self.step, folder, failed=self.failed, stopping=stopping)
-                    scores[self.step] = float(known_mean(event.scores))
-                    yield event
-                if self.validator and due and self.step not in validated and self.step > 0:
-                    yield self.validator(self.states, self.step, folder, self.failed)
-                    validated.add(self.step)
-                due = due or passed(options.checkpoint_every, before, self.step)
-                if due and self.step not in saved and self.step > 0:
-                    self.save(checkpoints, scores)
-                    saved.add(self.step)
-                if self.step == options.steps:
+                yield from self.assess(run, checkpoints, progress, stopping)
+                if self.step == self.spec.training.steps:
                     break
                 if any(processes.exchange(stopping())):
                     raise StoppedError
-                yield from self.advance(folder)
-                if not self.failed.keys() <= known_failed:
-                    known_failed = set(self.failed)
-                    self.last_good |= set(sorted(saved)[-1:])
+                before = set(self.failed)
+                yield from self.advance(run)
+                if self.failed.keys() > before:
+                    self.last_good |= set(sorted(progress.saved)[-1:])
             checkpoints.finish()
-            folder.set_status("finished", self.step, failed_seeds=self.failed)
+            run.set_status("finished", self.step, failed_seeds=self.failed)
         except StoppedError:
-            if self.step not in saved and self.step > 0:
-                self.save(checkpoints, scores)
+            if self.step not in progress.saved and self.step > 0:
+                self.save(checkpoints, progress.scores)
             checkpoints.finish()
-            folder.set_status("stopped", self.step, failed_seeds=self.failed)
+            run.set_status("stopped", self.step, failed_seeds=self.failed)
             raise
         except Exception as error:
-            with suppress(UserError, OSError):  # a full disk may have been the reason
-                folder.set_status("failed", self.step, first_line(error), self.failed)
+            with suppress(UserError, OSError):  # the reason may be a full disk
+                run.set_status("failed", self.step, first_line(error), self.failed)
             raise
         finally:
             with suppress(UserError):
                 checkpoints.finish()
             checkpoints.close()
 
-    def advance(self, folder: Run) -> Iterator[Compiled | Epoch | SeedFailed]:
-        """One epoch, or what is left of it."""
+    def assess(
+        self, run: Run, checkpoints: Checkpoints, progress: Progress, stopping: Callable[[], bool]
+    ) -> Iterator[Event]:
+        """Evaluate, validate and save, each if it is due. Events follow the checkpoint, so that none is lost."""
+        options, step, events = self.spec.training, self.step, []
+        start = (step - 1) // options.epoch_steps * options.epoch_steps  # of the epoch that ended here
+        evaluates = step == options.steps or reached_multiple(options.eval_every, start, step)
+        saves = evaluates or reached_multiple(options.checkpoint_every, start, step)
+        if step == 0:
+            return
+        if self.evaluator and evaluates and step not in progress.scores:
+            event = self.evaluator(self.states, step, run, failed=self.failed, stopping=stopping)
+            progress.scores[step] = float(nan_mean(event.scores))
+            events.append(event)
+        if self.validator and evaluates and step not in progress.validated:
+            events.append(self.validator(self.states, step, run, self.failed))
+            progress.validated.add(step)
+        if saves and step not in progress.saved:
+            self.save(checkpoints, progress.scores)
+            progress.saved.add(step)
+        yield from events
+
+    def advance(self, run: Run) -> Iterator[Event]:
+        """Train for an epoch, or for what is left of it."""
         options = self.spec.training
         number, first = divmod(self.step, options.epoch_steps)
         length = min(options.epoch_steps - first, options.steps - self.step)
-        keys = epoch.epoch_keys(self.keys, number + 1, options.epoch_steps, first, length)
+        keys = epoch_keys(self.keys, number + 1, options.epoch_steps, first, length)
         arguments = self.states, self.data(number), keys
         if length not in self.programs:
             start = time.perf_counter()
-            lowered = epoch.epoch.lower(self.spec.algorithm.update, *arguments, batch_size=options.batch_size)
+            lowered = epoch.lower(self.spec.algorithm.update, *arguments, batch_size=options.batch_size)
             self.programs[length] = lowered.compile()
             yield Compiled(time.perf_counter() - start)
         start = time.perf_counter()
@@ -161,50 +195,59 @@ class Experiment:
         speed = length / (time.perf_counter() - start)
         yield from self.find_failures(faults, length)
         self.step += length
-        for row, seed in enumerate(self.seeds):
+        for row, seed in enumerate(self.spec.seeds):
             if seed in self.failed:
                 for values in metrics.values():
                     values[row] = float("nan")
-        folder.log_metrics({"step": self.step, "metrics": {k: without_nan(v) for k, v in metrics.items()}})
-        folder.log_time({"step": self.step, "steps_per_second": round(speed, 2)})
+        run.log_metrics({"step": self.step, "metrics": {k: finite_or_none(v) for k, v in metrics.items()}})
+        run.log_time({"step": self.step, "steps_per_second": round(speed, 2)})
         yield Epoch(self.step, speed, metrics)
         if len(self.failed) == options.seeds:
             seed, why = next(iter(self.failed.items()))
             raise TrainingError(f"seed {seed}: {why}" + " (and all others)" * (options.seeds > 1))
 
-    @property
-    def seeds(self) -> range:
-        return range(self.spec.training.seed, self.spec.training.seed + self.spec.training.seeds)
-
-    def find_failures(self, at: dict[str, np.ndarray], length: int) -> Iterator[SeedFailed]:
-        """Seeds in which something is no longer a number. Losses are seen at once, parameters at the epoch's end."""
-        for row, seed in enumerate(self.seeds):
-            name = min(at, key=lambda name: at[name][row])
-            if at[name][row] < length and seed not in self.failed:
-                self.failed[seed] = f"{name} became NaN or Inf at step {self.step + int(at[name][row]) + 1:,}"
+    def find_failures(self, faults: dict[str, np.ndarray], length: int) -> Iterator[SeedFailed]:
+        """Record the seeds in which a loss or a parameter became NaN or Inf in this epoch."""
+        for row, seed in enumerate(self.spec.seeds):
+            name = min(faults, key=lambda name: faults[name][row])
+            if faults[name][row] < length and seed not in self.failed:
+                self.failed[seed] = f"{name} became NaN or Inf at step {self.step + int(faults[name][row]) + 1:,}"
                 yield SeedFailed(seed, self.failed[seed])
 
-    def checkpoints(self, folder: Run) -> Checkpoints:
-        """Where this run's are; one process writes them."""
-        return Checkpoints(folder.checkpoints, self.spec.training.steps if processes.leads() else 0)
+    def open_checkpoints(self, run: Run) -> Checkpoints:
+        """The checkpoints of the run, which the leading process writes and the others read."""
+        return Checkpoints(run.checkpoints, self.spec.training.steps if processes.leads() else 0)
 
     def save(self, checkpoints: Checkpoints, scores: dict[int, float]) -> None:
-        """Write a checkpoint; the best one and the last good ones of failed seeds are not to be removed for it."""
+        """Write a checkpoint. The best one, and the last good ones of failed seeds, are kept."""
         states = processes.to_host(self.states)
         if not processes.leads():
             return
         checkpoints.held.clear()
         checkpoints.held.update(self.last_good)
-        best = best_of(scores, [*checkpoints.steps(), self.step])
+        best = best_step(scores, [*checkpoints.steps(), self.step])
         checkpoints.held.update([] if best is None else [best])
         about = {"failed": {str(k): why for k, why in self.failed.items()}, "last_good": sorted(self.last_good)}
         checkpoints.save(self.step, states, about)
 
 
-class TrainingError(Exception):
-    """Every seed has become NaN."""
+def read_progress(run: Run, checkpoints: Checkpoints) -> Progress:
+    """What the run directory holds, as the leading process sees it."""
+    done = list(run.scores().items()), checkpoints.steps(), [row["step"] for row in run.validations()]
+    scores, saved, validated = processes.exchange(done)[0]
+    return Progress(dict(scores), set(saved), set(validated))
 
 
-def passed(every: int, before: int, now: int) -> bool:
-    """Whether a multiple of ``every`` was reached between two steps."""
+def checkpoint_of_leader(found: Checkpoint | None, like: Any) -> Checkpoint | None:
+    """The checkpoint that the leading process has loaded, in all processes."""
+    said = processes.exchange(found and (found.step, found.about, found.damaged))[0]
+    if said is None:
+        return None
+    step, about, damaged = said
+    empty = lambda: jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), like)  # noqa: E731
+    return Checkpoint(step, processes.from_leader(found.tree if found else empty()), about, tuple(damaged))
+
+
+def reached_multiple(every: int, before: int, now: int) -> bool:
+    """Whether a multiple of ``every`` lies in (before, now]."""
     return now // every > before // every

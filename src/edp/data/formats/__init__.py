@@ -12,7 +12,6 @@ from edp.data.formats import columns, hdf5, npz
 from edp.data.log import Log, checked, whole
 from edp.errors import UserError
 from edp.files import check_writable
-from edp.options import flag
 
 HDF5, NPZ, TABLES = (".hdf5", ".h5"), (".npz",), (".csv", ".parquet")
 TABS, PACKED = (".tsv", ".tab"), (".gz", ".zip", ".bz2", ".xz", ".zst")
@@ -39,6 +38,10 @@ def is_folder(name: str) -> bool:
         return False
 
 
+def exists(name: str) -> bool:
+    return name.startswith(MINARI) or is_there(name)
+
+
 def absolute(name: str) -> str:
     return name if name.startswith(MINARI) else str(Path(name).absolute())
 
@@ -51,7 +54,7 @@ def open_log(name: str, meaning: Mapping[str, Any] = {}, episode_limit: int | No
     path, suffix = Path(name), Path(name).suffix.lower()
     table = suffix in TABLES or is_folder(name)
     if meaning and not table:
-        given = flag(next(iter(meaning)))
+        given = f"`{next(iter(meaning))}`"
         raise UserError(f"{name}: {given} is for tables ({', '.join(TABLES)}), whose columns need a meaning")
     if name.startswith(MINARI):
         from edp.data.formats.minari import open_minari

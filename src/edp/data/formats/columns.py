@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from edp.errors import UserError, first_line, unknown
-from edp.options import check, flag, option
+from edp.options import check_options, option
 
 RANGES = ("action_low", "action_high")  # may be in a mapping, too
 
@@ -71,13 +71,11 @@ def choose(columns: Columns, names: list[str], path: Path) -> Chosen:
         matches = [[name for name in names if name == pattern or fnmatchcase(name, pattern)] for pattern in patterns]
         if given and not all(matches):
             missing = patterns[[bool(match) for match in matches].index(False)]
-            raise UserError(f"{path}: {unknown(f'column in {flag(entry.name)}', missing, map(printable, names))}")
+            raise UserError(f"{path}: {unknown(f'column in `{entry.name}`', missing, map(printable, names))}")
         together = tuple(name for match in matches for name in match)
         if entry.name in NEEDED and not together:
             what = entry.name.removesuffix("_columns")
-            raise UserError(
-                f"{path}: which columns are the {what}s? Say it with {flag(entry.name)} (has: {listed(names)})"
-            )
+            raise UserError(f"{path}: which columns are the {what}s? Say it with `{entry.name}` (has: {listed(names)})")
         found[entry.name] = together if isinstance(wanted, tuple) else "".join(together[:1])
     chosen = Chosen(**found)
     twice = [name for name in chosen.all if chosen.all.count(name) > 1]
@@ -136,4 +134,4 @@ def of(given: Mapping[str, Any]) -> Columns:
     for name in given:
         if name not in DEFAULTS:
             raise unknown("meaning of columns", str(name), DEFAULTS)
-    return check(Columns(**given))
+    return check_options(Columns(**given))

@@ -1,0 +1,38 @@
+"""Progress bars and notes on stderr, apart from the results on stdout."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from edp.cli.parser import as_flags
+
+
+@contextmanager
+def counting(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar that counts to ``total``. Without a terminal, a line at each quarter."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with Progress(
+            TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console
+        ) as bar:
+            task = bar.add_task(title, total=total)
+            yield lambda done: bar.update(task, completed=done)
+        return
+    shown = 0
+
+    def print_quarter(done: int) -> None:
+        nonlocal shown
+        quarter = 4 * done // total
+        if quarter > shown:
+            shown = quarter
+            print(f"{title}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+
+    yield print_quarter
+
+
+def note(text: str) -> None:
+    """Tell the user something that is not a result."""
+    print(f"edp: {as_flags(text)}", file=sys.stderr, flush=True)

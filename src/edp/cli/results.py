@@ -1,0 +1,155 @@
+"""What train and eval print in the end: options, scores, losses and values."""
+
+import sys
+from dataclasses import fields
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from edp.acting.evaluator import Evaluation
+from edp.cli.display import failure_lines
+from edp.cli.parser import as_flags, flag
+from edp.cli.terminal import score_text
+from edp.config import defaults
+from edp.config.defaults import Settings
+from edp.config.spec import EvalOptions, Spec
+from edp.data.log import Dataset
+from edp.report.collect import summarise
+from edp.report.published import PublishedScores, published_scores_like
+from edp.report.statistics import mean_interval
+from edp.runs.directory import Run
+from edp.runs.load import best_step
+from edp.runs.scores import LAST, nan_mean
+
+
+def print_config(groups: dict[str, type], resolved: Settings) -> None:
+    """Print every option with its value and where that came from. Defaults are dimmed."""
+    table = Table("option", "value", "from", box=None, pad_edge=False)
+    for title, cls in groups.items():
+        table.add_row(f"[bold]{title}[/bold]", "", "")
+        for entry in fields(cls):
+            setting = resolved.values[entry.name]
+            value = ",".join(map(str, setting.value)) if isinstance(setting.value, tuple) else str(setting.value)
+            style = "dim" if setting.origin == "default" else ""
+            table.add_row(f"  {flag(entry.name)}", escape(value), as_flags(setting.origin), style=style)
+    Console(width=110 if not sys.stdout.isatty() else None).print(table, highlight=False)
+
+
+def print_result(spec: Spec, dataset: Dataset, folder: Run) -> None:
+    """Print the result of training: scores where there is an environment, and losses on held-out episodes."""
+    console = Console()
+    if spec.task.env:
+        print_scores(spec, dataset, folder, console)
+    if folder.validations():
+        print_validation(spec, folder, console)
+    env = f" --env {spec.task.env}" if ":" in spec.task.env else ""  # the user has to allow this code again
+    again = f"; evaluate again with: edp eval {folder.folder}{env}" if spec.task.env else ""
+    console.print(f"kept in {folder.folder}{again}", soft_wrap=True, highlight=False, markup=False)
+
+
+def print_scores(spec: Spec, dataset: Dataset, folder: Run, console: Console) -> None:
+    """Print the last evaluation beside the scores of the behaviours in the data."""
+    entry, last = summarise(folder), folder.training_evaluations()[-1]
+    scores, curve = np.array(last["scores"], float), entry.curve
+    table = Table("who", spec.task.measure, "from", title=folder.title)
+    for behaviour in dataset.behaviours:
+        score = spec.task.score(behaviour.mean_return)
+        table.add_row(f"behaviour {behaviour.name}", f"{score:.1f}", f"{behaviour.episodes} episodes in the data")
+    if len(dataset.returns):
+        table.add_row(
+            "all of the data", f"{spec.task.score(dataset.returns.mean()):.1f}", f"{len(dataset.returns):,} episodes"
+        )
+    source = f"{scores.shape[0]} seed(s) × {scores.shape[1]} episodes after {last['step']:,} steps"
+    table.add_row(f"[bold]{entry.method}[/bold]", f"[bold]{score_text(scores)}[/bold]", source)
+    seeds = f"{scores.shape[0]} seed{'s' * (scores.shape[0] > 1)}"
+    if curve is not None and len(curve.steps) > 1:
+        last_ten = f"{seeds}, mean of the last {min(len(curve.steps), LAST)} evaluations"
+        table.add_row("  RAT", str(mean_interval(curve.rat)), last_ten)
+        table.add_row("  OMS", str(mean_interval(curve.oms)), f"{seeds}, best of {len(curve.steps)} evaluations")
+    published = published_scores_like(entry)
+    if any(number is not None for number in published):
+        table.add_row("the paper", published_text(published), f"{defaults.DOMAINS[spec.task.domain]['steps']:,} steps")
+    console.print(table)
+
+
+def published_text(published: PublishedScores) -> str:
+    average = "" if published.rat is None else f"{published.rat:.1f}"
+    return "; ".join(filter(None, [average, "" if published.oms is None else f"best {published.oms:.1f}"]))
+
+
+def print_validation(spec: Spec, folder: Run, console: Console) -> None:
+    """Print the losses in training and on held-out episodes, and the data's actions beside the policy's."""
+    last, trained = folder.validations()[-1], folder.metrics()[-1]["metrics"]
+    table = Table("loss", "in training", "held out", title=f"{folder.title}, step {last['step']:,}")
+    for name, values in last["metrics"].items():
+        table.add_row(name, f"{nan_mean(trained.get(name, [])):.4g}", f"{nan_mean(values):.4g}")
+    console.print(table)
+    data, policies = last["actions"]["data"], [each for each in last["actions"]["policy"] if each]
+    if not policies:
+        return
+    table = Table("action", "data: mean ± std", "5 % to 95 %", "policy: mean ± std", "5 % to 95 %", "range")
+    for i, (low, high) in enumerate(zip(spec.units.low, spec.units.high, strict=True)):
+        numbers = ("mean", "std", "q05", "q95")
+        policy = {name: float(np.mean([each[name][i] for each in policies])) for name in numbers}
+        cells = [text for part in ({name: data[name][i] for name in numbers}, policy) for text in spread_texts(part)]
+        name = spec.task.action_names[i] if i < len(spec.task.action_names) else str(i)
+        table.add_row(escape(name), *cells, f"{low:g} to {high:g}")
+    console.print(table)
+
+
+def spread_texts(part: dict[str, float]) -> list[str]:
+    return [f"{part['mean']:.4g} ± {part['std']:.3g}", f"{part['q05']:.4g} to {part['q95']:.4g}"]
+
+
+def print_evaluation(spec: Spec, event: Evaluation, options: EvalOptions, folder: Run) -> None:
+    """Print the scores of each seed and of all."""
+    state = ", still running" if folder.is_claimed else ""
+    title = f"{folder.title}, step {event.step:,}{state}, {options.act_with} parameters, EAS of {options.eas}"
+    table = Table("seed", spec.task.measure, "episodes", "lowest", "highest", title=title)
+    for i, row in enumerate(event.scores):
+        table.add_row(str(spec.training.seed + i), *evaluation_cells(row[None]))
+    if len(event.scores) > 1:
+        table.add_row("all", *evaluation_cells(event.scores))
+    console = Console()
+    console.print(table)
+    for line in failure_lines(event):
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def evaluation_cells(scores: np.ndarray) -> list[str]:
+    """Return score, number of episodes, lowest and highest."""
+    played = scores[~np.isnan(scores)]
+    ends = [f"{played.min():.1f}", f"{played.max():.1f}"] if len(played) else ["", ""]
+    return [score_text(scores), str(len(played)), *ends]
+
+
+def print_offline_values(spec: Spec, rows: list[dict], folder: Run) -> None:
+    """Print the values that FQE estimates from the data, the scores of the same checkpoints, and the best of each."""
+    from scipy.stats import spearmanr
+
+    scores = {row["step"]: row["scores"] for row in folder.training_evaluations()}
+    seeds = [f"seed {spec.training.seed + i}" for i in range(spec.training.seeds)]
+    table = Table("step", "value by FQE", *(seeds if len(seeds) > 1 else []), spec.task.measure, title=folder.title)
+    values = {row["step"]: nan_mean(row["values"]) for row in rows}
+    best = best_step(values, values)
+    for row in rows:
+        each = ["-" if value is None else f"{value:.4g}" for value in row["values"]] if len(seeds) > 1 else []
+        score = score_text(np.array(scores[row["step"]], float)) if row["step"] in scores else "-"
+        style = "bold" if row["step"] == best else ""
+        table.add_row(f"{row['step']:,}", f"{values[row['step']]:.4g}", *each, score, style=style)
+    console = Console()
+    console.print(table)
+    if len(values) > 1 and best is not None:
+        console.print(f"best by FQE: step {best:,} (edp eval RUN --checkpoint fqe plays it)", highlight=False)
+    scored = [step for step in values if step in scores]
+    if len(scored) > 2:
+        means = [nan_mean(scores[step]) for step in scored]
+        oms = scored[int(np.nanargmax(means))]
+        correlation = spearmanr([values[step] for step in scored], means)[0]
+        console.print(
+            f"best by score (OMS): step {oms:,}. Rank correlation of FQE with the score: {correlation:.2f} "
+            f"over {len(scored)} checkpoints",
+            highlight=False,
+        )

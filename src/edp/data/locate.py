@@ -1,0 +1,1 @@
+from edp.data.tasks import find  # noqa: F401

@@ -1,0 +1,1 @@
+"""Where seeds live: several processes, several devices."""

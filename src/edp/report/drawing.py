@@ -1,0 +1,102 @@
+"""How all figures are drawn with Matplotlib and saved: style, colours, files."""
+
+import base64
+import io
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edp.files import replacing, write_errors
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Of runs, in this order. The page takes them from here, too.
+COLOURS = ["#2f7ed8", "#d9641e", "#2a9d5c", "#b455c9", "#c9a400", "#d23f57", "#1ba3b3", "#8d6e4f", "#7a85ff", "#7f8a94"]
+BLUE, GREY, LIGHT = COLOURS[0], "#6b7280", "#c3c8cf"
+SMALL_TEXT = {"fontsize": 7.5, "color": "0.3"}
+FIGURE_STYLE = {
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "edp",  # the same ids in every file
+    "text.usetex": False,
+    "text.parse_math": False,  # names may contain "$"
+    "font.size": 9.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
+DPI = 150
+LONGEST_NAME = 100  # characters of a file's name
+
+
+@contextmanager
+def drawing_style() -> Iterator[None]:
+    """Set Matplotlib up. Figures are made and saved inside this context."""
+    import matplotlib
+
+    with matplotlib.rc_context(FIGURE_STYLE), warnings.catch_warnings():  # pyright: ignore
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # names may be in any script
+        yield
+
+
+def fix_layout(figure: "Figure") -> "Figure":
+    """Lay a figure out once and for all. A second layout would move things slightly, and the files would differ."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    return figure
+
+
+def save_figure(figure: "Figure", path: Path) -> None:
+    """Write one file in the format of its suffix."""
+    content = svg(figure) if path.suffix == ".svg" else rendered(figure, path.suffix.lstrip("."), dpi=DPI)
+    with replacing(path) as part:
+        part.write_bytes(content)
+
+
+def save_figures(figures: dict[str, "Figure"], folder: Path) -> list[Path]:
+    """Write each figure as .svg and .png. The files are in this folder, whatever the figures' names contain."""
+    written, taken = [], set()
+    with write_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, figure in figures.items():
+            stem = safe_file_name(name, taken)
+            for suffix in (".svg", ".png"):
+                save_figure(figure, folder / f"{stem}{suffix}")
+                written.append(folder / f"{stem}{suffix}")
+    return written
+
+
+def data_uri(figure: "Figure") -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg(figure)).decode()
+
+
+def svg(figure: "Figure") -> bytes:
+    """Render as SVG: the same bytes for the same figure, without dates and without references to other files."""
+    return re.sub(rb"<!DOCTYPE[^>]*>\s*", b"", rendered(figure, "svg", metadata=NO_METADATA), count=1)
+
+
+def rendered(figure: "Figure", kind: str, **options: Any) -> bytes:
+    file = io.BytesIO()
+    with drawing_style():
+        figure.savefig(file, format=kind, **options)
+    return file.getvalue()
+
+
+def safe_file_name(name: str, taken: set[str]) -> str:
+    """Make a file name that differs from those in ``taken``, ignoring case, and add it to them."""
+    stem = first = re.sub(r"[^A-Za-z0-9._-]+", "-", name)[:LONGEST_NAME].strip(".-") or "figure"
+    number = 1
+    while stem.lower() in taken:
+        number += 1
+        stem = f"{first}-{number}"
+    taken.add(stem.lower())
+    return stem
+
+
+def fitted_text(text: str, length: int = 60) -> str:
+    """Make text fit for a figure: on one line, without control characters, and without its middle if it is long."""
+    text = "".join(char if char.isprintable() else " " for char in text[: 10 * length])
+    return text if len(text) <= length else f"{text[: length // 2]}…{text[1 - length // 2 :]}"

@@ -1,0 +1,219 @@
+"""From what the user asked for to a run that is ready to train, for the command line and for Python alike.
+
+``open_source`` finds the task or opens the user's data, ``settle`` decides every option, and ``start`` or ``resume``
+read the data, make the experiment and claim the run directory.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from edp.config.choice import Choice
+from edp.config.defaults import Settings
+from edp.config.spec import Spec, check_together
+from edp.data import formats, locate, tasks, units
+from edp.data.dataset import Dataset, fingerprint, read_dataset
+from edp.data.log import Log
+from edp.data.tasks import Task
+from edp.devices import processes
+from edp.envs.make import action_range, import_env
+from edp.errors import UserError
+from edp.options import check_options
+from edp.runs.directory import RemoteRun, Run
+from edp.runs.load import locate_run_data, read_run_data, read_spec, with_environment
+from edp.runs.provenance import device_name, provenance
+from edp.training.loop import Experiment
+
+ROWS_CHECKED = 100_000  # for observations that do not change
+
+
+class Source(NamedTuple):
+    """A task, and where its data is."""
+
+    task: Task
+    place: str = ""  # of the data; empty for a registered task whose file is not located yet, and for a log in memory
+    log: Log | None = None  # already opened
+    columns: Mapping[str, Any] = {}  # the meaning of a table's columns
+
+
+class Ready(NamedTuple):
+    """A run that is ready to train, in a directory that this process has claimed."""
+
+    experiment: Experiment
+    dataset: Dataset
+    place: str
+    run: Run
+    notes: tuple[str, ...]  # what the user should know before training
+
+
+def open_source(
+    source: str | Path | Log, *, data: str = "", columns: Mapping[str, Any] | None = None, env: str = ""
+) -> Source:
+    """A registered task by its name, or the user's data: a place or an open log.
+
+    ``data`` is a place from which to read a registered task's data, and ``env`` the environment of the user's data.
+    """
+    columns = dict(columns or {})
+    name = "" if isinstance(source, Log) else str(source)
+    own = isinstance(source, Log) or (name not in tasks.TASKS and formats.is_source(name))
+    if own and data:
+        raise UserError(f"`data` gives a task's data from elsewhere, and {name or 'a log'} is data itself")
+    if env and not own:
+        raise UserError(f"`env` is for data of your own, and {name} has an environment")
+    if not own:
+        return Source(tasks.get(name), data, None, columns)
+    import_env(env)
+    log = source if isinstance(source, Log) else formats.open_log(name, columns)
+    return Source(tasks.own(name or log.name, log, env), name, log, columns)
+
+
+def settle(choice: Choice, task: Task) -> Settings:
+    """Decide the value of every option, and refuse options that contradict each other."""
+    settings = choice.resolve(task)
+    algorithm, policy, data, _, evaluation = settings.parts
+    check_together(algorithm, policy, data, evaluation)
+    return settings
+
+
+@contextmanager
+def start(
+    source: Source,
+    settings: Settings,
+    out: Path,
+    *,
+    command: Sequence[str] = (),
+    find_file: Callable[[Task], Path] = locate.find,
+) -> Iterator[Ready]:
+    """Read the data, make the experiment, and create the run directory. ``find_file`` finds the file of a task."""
+    Run.check_free(out)
+    place = source.place or ("" if source.log else str(find_file(source.task)))
+    log = source.log or formats.open_log(place, source.columns, source.task.episode_limit)
+    spec, dataset = read_data(source.task, settings, log)
+    place = formats.absolute(place) if place else ""
+    plan = make_plan(spec, place, source.columns, fingerprint(dataset))
+    experiment = share_experiment(spec, dataset, plan)
+    about = {
+        "file": plan["file"],
+        "columns": plan["columns"],
+        "data_sha256": plan["data_sha256"],
+        "regenerated": bool(dataset.regenerated),
+        "command": list(command),
+        "device": device_name(),
+        "origins": settings.origins,
+    }
+    with Run(out).claimed():
+        run = Run.create(out, spec.to_json() | about)
+        yield Ready(experiment, dataset, place, run, data_notes(spec, dataset))
+
+
+@contextmanager
+def resume(
+    folder: Path,
+    *,
+    steps: int | None = None,
+    data: str = "",
+    env: str = "",
+    command: Sequence[str] = (),
+    find_file: Callable[[Task], Path] = locate.find,
+) -> Iterator[Ready]:
+    """Continue a run after its last good checkpoint, as if it had not stopped.
+
+    ``steps`` is a new total, ``data`` the new place of the data, and ``env`` an environment of the user's code.
+    """
+    run = Run.open(folder)
+    done = run.status
+    with run.claimed():
+        config, spec = run.config, read_spec(run)
+        if steps is not None:
+            spec = replace(spec, training=check_options(replace(spec.training, steps=steps)))
+        spec = with_environment(spec.check(), env, run)
+        if done["state"] == "finished" and done["step"] >= spec.training.steps:
+            raise UserError(f"{run.folder}: finished after {done['step']:,} steps; give more of them with `steps`")
+        place = formats.absolute(data or locate_run_data(run, spec, find_file))
+        dataset = read_run_data(run, spec, place)
+        plan = make_plan(spec, place, config.get("columns") or {}, fingerprint(dataset))
+        experiment = share_experiment(spec, dataset, plan | {"resumes": True})
+        here = provenance() | {"device": device_name()}
+        differs = [name for name in here if name != "commit" and here[name] != config.get(name)]
+        resumed = experiment.resume(run)
+        before = config.get("resumed")
+        history = [
+            *(before if isinstance(before, list) else []),
+            {"step": resumed.step, "command": [*command], **here},
+        ]
+        run.set_config(config | spec.to_json() | {"data_sha256": plan["data_sha256"], "resumed": history})
+        notes = [f"{damaged}; the one before it is used" for damaged in resumed.damaged]
+        if differs:
+            changed = " and ".join(differs)
+            notes.append(f"other {changed} than when it began: the numbers may differ in their last digits")
+        yield Ready(experiment, dataset, place, run, tuple(notes))
+
+
+def follow() -> tuple[Experiment, Run]:
+    """The experiment of a process that does not lead. It trains its seeds; the leading process writes the run."""
+    plan = processes.exchange()[0]
+    run = RemoteRun(plan)
+    import_env(plan["env"])
+    spec = Spec.from_json(plan["spec"], run.folder)
+    spec = replace(spec, task=replace(spec.task, env=plan["env"]))
+    experiment = Experiment(spec, read_run_data(run, spec, plan["file"]))
+    if plan["resumes"]:
+        experiment.resume(run)
+    return experiment, run
+
+
+def make_plan(spec: Spec, place: str, columns: Mapping[str, Any], digest: str) -> dict[str, Any]:
+    """What the other processes need to make the same experiment."""
+    config = {"spec": spec.to_json(), "env": spec.task.env, "file": place, "columns": dict(columns)}
+    return config | {"data_sha256": digest, "resumes": False}
+
+
+def share_experiment(spec: Spec, dataset: Dataset, plan: dict[str, Any]) -> Experiment:
+    """Make the experiment here and in all other processes."""
+    processes.exchange(plan)
+    return Experiment(spec, dataset)
+
+
+def read_data(task: Task, settings: Settings, log: Log) -> tuple[Spec, Dataset]:
+    """Read a log, in the units of the run. Options whose default depends on the data are set here."""
+    _, _, options, _, _ = settings.parts
+    log = replace(log, limit=options.episode_limit)
+    dataset = read_dataset(log, task.episode_return, on_disk=options.block > 0)
+    if task.own and len(dataset.returns):
+        task = replace(task, returns=(float(dataset.returns.min()), float(dataset.returns.max())))
+        settings = settings.with_defaults(task.settings, "task")
+    low, high = usual_action_range(task, log)
+    run_units = units.of(dataset, options.normalise, options.action_low or low, options.action_high or high, log.name)
+    algorithm, policy, options, training, evaluation = settings.parts
+    spec = Spec(task, algorithm, policy, options, training, evaluation, run_units)
+    return spec.check(), run_units.apply(dataset, log)
+
+
+def usual_action_range(task: Task, log: Log) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The range of actions if the user gives none: D4RL's, the environment's, or the log's."""
+    if not task.own:
+        return (-1.0,), (1.0,)
+    if task.env:
+        env = task.make_env()
+        try:
+            low, high = action_range(env)
+        finally:
+            env.close()
+        if low:
+            return low, high
+    return log.low, log.high
+
+
+def data_notes(spec: Spec, dataset: Dataset) -> tuple[str, ...]:
+    """What may be a mistake in the user's data, though it can be trained on."""
+    notes, reward = [], dataset.reward
+    if spec.task.own and reward.min() == reward.max() and spec.names[0] != "bc":
+        text = f"every reward is {reward[0]:g}: nothing tells good actions from bad ones (`algo=bc` learns to imitate)"
+        notes.append(text)
+    obs = dataset.obs[:ROWS_CHECKED]
+    still = (obs.max(axis=0) - obs.min(axis=0) < 1e-3).sum()
+    if spec.task.own and still and spec.data.normalise != "none":
+        notes.append(f"{still} of the observations hardly change, and tell the policy nothing")
+    return tuple(notes)

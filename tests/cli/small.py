@@ -1,0 +1,4 @@
+"""Options that make a run small."""
+
+LENGTH = ["--steps", "30", "--epoch-steps", "10", "--eval-every", "20", "--episodes", "2"]
+TINY = [*LENGTH, "--policy-target-after", "0", "--calls", "3", "--eas", "2"]
