@@ -9,7 +9,6 @@ A block after ``<!-- not run: REASON -->`` is not run, but its options are still
 import re
 import shlex
 import shutil
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,16 +25,15 @@ DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 FENCE = re.compile(r"(?:^<!-- not run: (?P<why>[^\n]+) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 COMMAND = re.compile(r"^(?:\$ )?(edp (?:.*\\\n)*.*)$", re.M)
 
-NETWORK = ["--hidden", "8"]
 SHORT = {
-    "train": [*"--steps 20 --epoch-steps 10 --eval-every 20 --episodes 1 --batch-size 8".split(), *NETWORK],
-    "train --resume": ["--steps", "30"],
-    "eval": ["--episodes", "1", "--eas", "2"],
-    "eval --offline": ["--fqe-steps", "10", "--fqe-rows", "100"],
-    "ablate": ["--episodes", "1"],
+    "train": "--steps 20 --epoch-steps 10 --eval-every 20 --episodes 1 --batch-size 8 --hidden 8",
+    "train --resume": "--steps 30",
+    "eval": "--episodes 1 --eas 2",
+    "eval --offline": "--fqe-steps 10 --fqe-rows 100",
+    "ablate": "--episodes 1",
 }
 SHORT_FIT = {"steps": 20, "epoch_steps": 10, "eval_every": 20, "episodes": 1, "batch_size": 8, "hidden": (8,)}
-HAVE_A_CRITIC = {"bc", "dt"}
+WITHOUT_CRITIC = {"bc", "dt"}
 
 
 class Block(NamedTuple):
@@ -68,10 +66,10 @@ def shortened(words: list[str]) -> list[str]:
     for option in ("--resume", "--offline"):
         if option in words:
             command += f" {option}"
-    more = SHORT.get(command, [])
+    more = SHORT.get(command, "").split()
     if "--print-config" in words or "-h" in words:
         return words
-    if command == "train" and not HAVE_A_CRITIC & set(words):
+    if command == "train" and not WITHOUT_CRITIC & set(words):
         more = [*more, "--critic-hidden", "8"]
     return [*words, *more]
 
@@ -145,7 +143,7 @@ def test_the_code_of_a_page_runs(document, home, tmp_path, monkeypatch, capsys):
         if block.kind == "python":
             exec(compile("\n" * block.line + block.text, document.name, "exec"), names)
         for words in commands(block.text) if block.kind == "command" else ():
-            start = __import__('time').time(); code = main(shortened(words)); print(words, round(__import__('time').time()-start,1), file=sys.__stderr__)
+            code = main(shortened(words))
             said = capsys.readouterr()
             wanted = 2 if "\nedp: " in block.text else 0  # the block shows an error
             assert code == wanted, f"{where}: edp {' '.join(words)}\n{said.err}"
@@ -154,7 +152,7 @@ def test_the_code_of_a_page_runs(document, home, tmp_path, monkeypatch, capsys):
 
 
 def short_fit(options: dict) -> dict:
-    return SHORT_FIT | ({} if HAVE_A_CRITIC & {options.get("algo")} else {"critic_hidden": (8,)})
+    return SHORT_FIT | ({} if WITHOUT_CRITIC & {options.get("algo")} else {"critic_hidden": (8,)})
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
@@ -169,7 +167,7 @@ def test_commands_have_the_options_that_documents_name(document, capsys):
                 main([*command, *chosen, *resume, "--help"])
             text = capsys.readouterr().out
             for flag in (word.split("=")[0] for word in words if word.startswith("--")):
-                assert re.search(rf"{flag}\b", text), f"{document.name}:{block.line}: edp {' '.join(command)} has no {flag}"
+                assert re.search(rf"{flag}\b", text), f"{document.name}:{block.line}: no {flag} in edp {command}"
 
 
 def option_of(words: list[str], name: str) -> list[str]:
@@ -179,10 +177,12 @@ def option_of(words: list[str], name: str) -> list[str]:
 def test_the_blocks_are_found(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(
-        "```python\nx = 1\n```\n\n<!-- not run: no file -->\n```sh\nedp train a \\\n    --b 'c d'  # e\nedp runs\n```\n\n"
+        "```python\nx = 1\n```\n\n"
+        "<!-- not run: no file -->\n```sh\nedp train a \\\n    --b 'c d'  # e\nedp runs\n```\n\n"
         "```\n$ edp runs x\noutput\n```\n\n```\nmake run\n```\n"
     )
     found = blocks(page)
-    assert [(block.kind, block.not_run) for block in found] == [("python", None), ("command", "no file"), ("command", None)]
+    assert [block.kind for block in found] == ["python", "command", "command"]
+    assert [block.not_run for block in found] == [None, "no file", None]
     assert commands(found[1].text) == [["train", "a", "--b", "c d"], ["runs"]]
     assert commands(found[2].text) == [["runs", "x"]]
