@@ -7,7 +7,7 @@ data is a poor action that the data never shows.
 
 import numpy as np
 
-from edp.data.log import Dataset
+from edp.data.dataset import Dataset
 
 SPREAD = 0.1  # standard deviation of a mode
 RADIUS = 4 * SPREAD  # what counts as being in it

@@ -15,7 +15,7 @@ from edp.acting.rollout import PLAIN_WAY, act
 from edp.algorithms import ALGORITHMS
 from edp.config import defaults
 from edp.data import episodes, stream
-from edp.data.log import Dataset
+from edp.data.dataset import Dataset
 from edp.devices.seeds import seed_keys, seed_sharding
 from edp.errors import UserError
 from edp.policies import POLICIES

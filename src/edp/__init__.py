@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     __version__: str
     from edp.acting.policy import LoadedPolicy, load_policy
     from edp.api import fit, open_log, write
-    from edp.data.formats.npz import from_arrays, from_episodes
+    from edp.data.arrays import from_arrays, from_episodes
     from edp.data.synthesis.record import Recorder, record
     from edp.errors import UserError
 
@@ -25,7 +25,7 @@ __all__ = [
 ]
 PLACES = {
     "edp.api": ("fit", "open_log", "write"),
-    "edp.data.formats.npz": ("from_arrays", "from_episodes"),
+    "edp.data.arrays": ("from_arrays", "from_episodes"),
     "edp.data.synthesis.record": ("Recorder", "record"),
     "edp.acting.policy": ("LoadedPolicy", "load_policy"),
     "edp.errors": ("UserError",),

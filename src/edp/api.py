@@ -20,7 +20,7 @@ def open_log(data: str | Path, columns: Mapping[str, Any] | None = None) -> Log:
 
 def write(log: Log, to: str | Path) -> str:
     """Write a log in the format that the name says: .hdf5, .npz, .csv, .parquet, or ``minari:NAME``."""
-    return formats.write(str(to), log)
+    return formats.write_log(str(to), log)
 
 
 def fit(

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from edp.data import episodes
-from edp.data.log import Dataset
+from edp.data.dataset import Dataset
 from edp.errors import UserError
 
 
@@ -51,12 +51,12 @@ def test_windows_stay_within_their_episode(dataset):
 
 @pytest.mark.parametrize(("share", "rows"), [(0.01, [2, 3, 4]), (0.34, [2, 3, 4, 5]), (1.0, range(6))])
 def test_the_best_episodes_by_return(dataset, share, rows):
-    np.testing.assert_array_equal(np.flatnonzero(episodes.best(dataset, share)), rows)
-    np.testing.assert_array_equal(episodes.prepare(dataset, "raw", share).learned.obs[:, 0], rows)
+    np.testing.assert_array_equal(np.flatnonzero(episodes.mark_best(dataset, share)), rows)
+    np.testing.assert_array_equal(episodes.prepare_episodes(dataset, "raw", share).learned.obs[:, 0], rows)
 
 
 def test_the_best_episodes_keep_the_scale_of_all(dataset):
-    kept = episodes.prepare(dataset, "min-max", 0.01).learned
+    kept = episodes.prepare_episodes(dataset, "min-max", 0.01).learned
     np.testing.assert_allclose(kept.reward, [-0.2, 0.2, 0.6], atol=1e-6)
 
 
@@ -130,21 +130,21 @@ def test_n_step_targets_agree_with_one_step_targets_of_the_true_values(dataset):
 
 @pytest.mark.parametrize(("share", "count"), [(0.0, 0), (0.01, 1), (0.34, 1), (0.6, 2), (0.9, 2)])
 def test_whole_episodes_are_held_out_and_always_the_same(dataset, share, count):
-    marked = episodes.held_out(dataset, share)
+    marked = episodes.mark_held_out(dataset, share)
     for episode in range(3):
         assert len(set(marked[dataset.episode == episode])) == 1
     assert len(set(dataset.episode[marked])) == count
-    np.testing.assert_array_equal(marked, episodes.held_out(dataset, share))
+    np.testing.assert_array_equal(marked, episodes.mark_held_out(dataset, share))
 
 
 def test_nothing_is_held_out_of_one_episode(dataset):
     alone = dataset._replace(episode=np.zeros(6, int))
-    assert not episodes.held_out(alone, 0.5).any()
-    assert episodes.prepare(alone, "raw", 1.0, 0.5).held is None
+    assert not episodes.mark_held_out(alone, 0.5).any()
+    assert episodes.prepare_episodes(alone, "raw", 1.0, 0.5).held is None
 
 
 def test_held_out_episodes_are_not_learned_from(dataset):
-    learned, held = episodes.prepare(dataset, "min-max", 1.0, 0.34)
+    learned, held = episodes.prepare_episodes(dataset, "min-max", 1.0, 0.34)
     assert held is not None
     assert sorted([*learned.obs[:, 0], *held.obs[:, 0]]) == [0, 1, 2, 3, 4, 5]
     both = {obs: reward for part in (learned, held) for obs, reward in zip(part.obs[:, 0], part.reward, strict=True)}
@@ -154,13 +154,13 @@ def test_held_out_episodes_are_not_learned_from(dataset):
 def test_files_stay_files(dataset, tmp_path, monkeypatch):
     """What is too large for the memory is not read into it on the way."""
     monkeypatch.setenv("EDP_CACHE", str(tmp_path))
-    from edp.data.formats.npz import from_arrays
-    from edp.data.log import read
+    from edp.data.arrays import from_arrays
+    from edp.data.dataset import read_dataset
 
     ends = np.array([0, 1, 0, 0, 1, 1], bool)
     log = from_arrays(dataset.obs, dataset.action, dataset.reward, ends & False, ends, dataset.next_obs)
-    data = read(log, on_disk=True)
-    learned, held = episodes.prepare(data, "unit", 0.9, 0.34)
+    data = read_dataset(log, on_disk=True)
+    learned, held = episodes.prepare_episodes(data, "unit", 0.9, 0.34)
     assert held is not None
     for part in (data.obs, learned.obs, held.next_obs, episodes.n_step(data, 2, 0.9).next_obs):
         assert isinstance(part, np.memmap)

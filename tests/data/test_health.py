@@ -7,8 +7,8 @@ import pytest
 
 from edp.cli import main
 from edp.data import health
-from edp.data.formats.npz import from_arrays
-from edp.data.log import read
+from edp.data.arrays import from_arrays
+from edp.data.dataset import read_dataset
 from edp.errors import UserError
 
 
@@ -30,7 +30,7 @@ def make(n=200, length=20, **changes):
 
 
 def found(**content):
-    return [(finding.level, finding.what) for finding in health.examine(from_arrays(**make(**content))).findings]
+    return [(finding.level, finding.what) for finding in health.examine_log(from_arrays(**make(**content))).findings]
 
 
 def ends(n, length):
@@ -106,10 +106,10 @@ def test_what_is_wrong_is_found(content, level, what):
 
 
 def test_a_jump_that_is_no_end_is_counted_across_pieces(monkeypatch):
-    whole = health.examine(from_arrays(**make(timeouts=ends(200, 40)))).findings
-    monkeypatch.setattr("edp.data.formats.npz.PIECE", 20)  # so that every one of them is at the border of two pieces
+    whole = health.examine_log(from_arrays(**make(timeouts=ends(200, 40)))).findings
+    monkeypatch.setattr("edp.data.arrays.PIECE", 20)  # so that every one of them is at the border of two pieces
     monkeypatch.setattr("edp.data.log.PIECE", 20)
-    assert health.examine(from_arrays(**make(timeouts=ends(200, 40)))).findings == whole
+    assert health.examine_log(from_arrays(**make(timeouts=ends(200, 40)))).findings == whole
 
 
 def test_an_error_value_of_a_sensor_is_seen():
@@ -125,7 +125,7 @@ def test_files_put_in_twice_are_seen():
 
 def test_numbers_of_columns_and_episodes(rng):
     obs = rng.normal([5.0, -3.0], [1.0, 2.0], (200, 2))
-    seen = health.examine(from_arrays(**make(observations=obs, next_observations=obs)))
+    seen = health.examine_log(from_arrays(**make(observations=obs, next_observations=obs)))
     assert [column.mean for column in seen.of("observation")] == pytest.approx(obs.mean(axis=0))
     assert [column.std for column in seen.of("observation")] == pytest.approx(obs.std(axis=0))
     assert [column.low for column in seen.of("observation")] == pytest.approx(obs.min(axis=0))
@@ -193,7 +193,7 @@ def test_ranges_that_training_would_refuse(tmp_path, monkeypatch, capsys):
 )
 def test_ranges_are_compared_as_training_does(low, high, level, what, effect):
     actions = np.outer(np.linspace(0, 1, 200), [0.1, 2.0]).astype(np.float32)
-    findings = health.examine(from_arrays(**make(actions=actions)), low, high).findings
+    findings = health.examine_log(from_arrays(**make(actions=actions)), low, high).findings
     found = [finding for finding in findings if what in finding.what]
     assert [finding.level for finding in found] == ([level] if level else [])
     assert all(effect in finding.effect for finding in found)
@@ -221,7 +221,7 @@ def test_gaps_in_a_table_are_counted_by_column_though_training_refuses_them(form
 
 
 def test_the_first_row_without_a_number_is_told(monkeypatch):
-    monkeypatch.setattr("edp.data.formats.npz.PIECE", 20)
+    monkeypatch.setattr("edp.data.arrays.PIECE", 20)
     monkeypatch.setattr("edp.data.log.PIECE", 20)
     content = make()
     content["observations"][[47, 150], 1] = np.nan
@@ -268,15 +268,15 @@ def test_a_column_of_a_table_may_be_empty_throughout(tmp_path, capsys):
     ],
 )
 def test_columns_that_float32_cannot_tell_apart(column, level, tmp_path, monkeypatch):
-    monkeypatch.setattr("edp.data.formats.npz.PIECE", 30)
+    monkeypatch.setattr("edp.data.arrays.PIECE", 30)
     monkeypatch.setattr("edp.data.log.PIECE", 30)
     content = make(observations=column[:, None], next_observations=None)
-    seen = health.examine(from_arrays(**content))
+    seen = health.examine_log(from_arrays(**content))
     assert seen.of("observation")[0].std == pytest.approx(column.astype(np.float64).std(), rel=1e-6, abs=1e-15)
     coarse = [finding for finding in seen.findings if "float32 has only steps of" in finding.what]
     assert [finding.level for finding in coarse] == ([level] if level else [])
     if level == "error":
         with pytest.raises(UserError, match=r"data: observation 0 spans .* subtract a constant"):
-            read(from_arrays(**content, name="data"))
+            read_dataset(from_arrays(**content, name="data"))
     else:
-        read(from_arrays(**content))
+        read_dataset(from_arrays(**content))

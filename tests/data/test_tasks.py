@@ -1,16 +1,24 @@
 """The registry against D4RL's own names and numbers."""
 
-from pathlib import Path
-
 import gymnasium
+import numpy as np
 import pytest
 
 import edp.envs  # noqa: F401
 from edp.config.defaults import DOMAINS
 from edp.data import tasks
-from edp.data.formats import hdf5
+from edp.errors import UserError
+from support.logs import read_hdf5
 
 PUBLISHED = [task for task in tasks.TASKS.values() if not task.local]
+
+
+def test_tasks_know_d4rls_scores_and_file_names():
+    hopper = tasks.get("hopper-medium-replay-v2")
+    assert hopper.score(np.array([-20.272305, 3234.3])) == pytest.approx([0, 100])
+    assert hopper.file == "hopper_medium_replay-v2.hdf5"
+    with pytest.raises(UserError, match="did you mean 'hopper-medium-v2'"):
+        tasks.get("hoper-medium-v2")
 
 
 @pytest.mark.parametrize("task", PUBLISHED, ids=lambda task: task.name)
@@ -35,22 +43,7 @@ def test_files_have_d4rls_own_names():
 def test_genuine_kitchen_data_scores_a_hundred(reference):
     """All 19 episodes end with four tasks done, whatever the file's own rewards add up to."""
     task = tasks.get("kitchen-complete-v0")
-    dataset = hdf5.read(reference(f"kitchen/{task.file}"), task.episode_limit, task.episode_return)
+    dataset = read_hdf5(reference(f"kitchen/{task.file}"), task.episode_limit, task.episode_return)
     assert len(dataset.returns) == 19
     assert task.score(dataset.returns.mean()) == 100
     assert dataset.obs.shape == (3680, 60)
-
-
-def test_files_are_looked_for_in_order(tmp_path, monkeypatch):
-    task = tasks.get("pen-human-v1")
-    monkeypatch.setenv("EDP_DATA", str(tmp_path / "own"))
-    monkeypatch.setenv("EDP_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
-    assert tasks.on_disk(task) is None
-    for folder in reversed(tasks.data_folders()):
-        folder.mkdir(parents=True)
-        (folder / task.file).touch()
-        assert tasks.on_disk(task) == folder / task.file
-    assert tasks.download_path(task) == tmp_path / "own" / task.file
-    monkeypatch.delenv("EDP_DATA")
-    assert tasks.download_path(task) == tmp_path / "cache" / "d4rl" / task.file

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from edp.data import units
-from edp.data.formats.npz import from_arrays
-from edp.data.log import read
+from edp.data.arrays import from_arrays
+from edp.data.dataset import read_dataset
 from edp.errors import UserError
 
 LOW, HIGH = (18.0, 0.0), (75.0, 100.0)
@@ -23,16 +23,16 @@ def recorded(rng):
 
 @pytest.fixture
 def dataset(recorded):
-    return read(recorded)
+    return read_dataset(recorded)
 
 
 def test_what_float32_rounds_to_two_values_is_scaled_away():
     """Seconds of three minutes, since 1970: all that is left of them is which half of a step they are in."""
     obs = np.stack([1.7e9 + np.arange(200), np.sin(np.arange(200))], axis=1)
     log = from_arrays(obs, np.zeros((200, 1)), np.zeros(200), np.arange(200) % 10 == 9)
-    dataset = read(log)
+    dataset = read_dataset(log)
     assert len(np.unique(dataset.obs[:, 0])) > 1
-    found = units.of(dataset, "standard", (-1.0,), (1.0,), "x")
+    found = units.fit_units(dataset, "standard", (-1.0,), (1.0,), "x")
     assert np.abs(found.apply(dataset, log).obs[:, 0]).max() < 1e-3
 
 
@@ -41,14 +41,14 @@ def test_jitter_that_float32_does_not_see_is_no_change():
     rng = np.random.default_rng(0)
     obs = np.stack([0.5 + 1e-8 * rng.standard_normal(100), rng.standard_normal(100)], axis=1)
     log = from_arrays(obs, np.zeros((100, 1)), np.zeros(100), np.arange(100) % 10 == 9)
-    dataset = read(log)
-    found = units.of(dataset, "standard", (-1.0,), (1.0,), "x")
+    dataset = read_dataset(log)
+    found = units.fit_units(dataset, "standard", (-1.0,), (1.0,), "x")
     assert np.abs(found.apply(dataset, log).obs[:, 0]).max() < 1e-6
 
 
 def test_actions_become_numbers_in_the_unit_range_and_come_back(dataset, recorded):
     raw = dataset.action.copy()
-    found = units.of(dataset, "none", (), (), "data")
+    found = units.fit_units(dataset, "none", (), (), "data")
     scaled = found.apply(dataset, recorded)
     assert np.abs(scaled.action).max() == pytest.approx(units.ACTION_LIMIT)
     np.testing.assert_allclose(found.act(scaled.action), raw, atol=0.06)  # the ends are cut off at 0.999
@@ -64,7 +64,7 @@ def test_no_rounding_carries_an_action_past_its_range():
 
 
 def test_a_range_that_is_given_wins_and_one_number_serves_all(dataset):
-    found = units.of(dataset, "none", (-10.0,), (80.0, 120.0), "data")
+    found = units.fit_units(dataset, "none", (-10.0,), (80.0, 120.0), "data")
     assert found.low == (-10.0, -10.0)
     assert found.high == (80.0, 120.0)
 
@@ -73,7 +73,7 @@ def test_a_range_that_is_given_wins_and_one_number_serves_all(dataset):
     ("how", "low", "high"), [("standard", -4.0, 4.0), ("min-max", -1.0, 1.0), ("none", -200.0, 200.0)]
 )
 def test_observations_are_normalised_and_constant_columns_survive(dataset, how, low, high):
-    found = units.of(dataset, how, (), (), "data")
+    found = units.fit_units(dataset, how, (), (), "data")
     scaled = found.observe(dataset.obs)
     assert low - 1e-5 <= scaled.min()
     assert scaled.max() <= high + 1e-5
@@ -106,13 +106,13 @@ def test_moments_in_pieces_are_those_of_the_whole(monkeypatch, rng):
 def test_plain_units_change_nothing_but_the_outermost_actions(rng):
     obs, action = rng.normal(size=(20, 3)).astype(np.float32), rng.uniform(-1, 1, (20, 2)).astype(np.float32)
     log = from_arrays(obs, action, np.zeros(20), np.zeros(20, bool), next_observations=obs)
-    scaled = units.plain(3, 2).apply(read(log), log)
+    scaled = units.identity_units(3, 2).apply(read_dataset(log), log)
     np.testing.assert_array_equal(scaled.obs, obs)
     np.testing.assert_array_equal(scaled.action, np.clip(action, -0.999, 0.999))
 
 
 def test_units_are_kept_as_json_without_loss(dataset):
-    found = units.of(dataset, "standard", (), (), "data")
+    found = units.fit_units(dataset, "standard", (), (), "data")
     assert units.Units.from_json(json.loads(json.dumps(found.to_json()))) == found
 
 
@@ -130,7 +130,7 @@ def test_units_are_kept_as_json_without_loss(dataset):
 )
 def test_ranges_that_do_not_fit(dataset, recorded, low, high, message):
     with pytest.raises(UserError, match=message):
-        units.of(dataset, "none", low, high, "data").apply(dataset, recorded)
+        units.fit_units(dataset, "none", low, high, "data").apply(dataset, recorded)
 
 
 def test_an_action_outside_is_told_by_its_row_in_the_source():
@@ -139,7 +139,7 @@ def test_an_action_outside_is_told_by_its_row_in_the_source():
     ends = np.arange(n) % 5 == 4
     log = from_arrays(np.zeros((n, 1)), action, np.zeros(n), np.zeros(n, bool), ends, action_names=("flow",))
     with pytest.raises(UserError, match="first in row 33: 2 in column 'flow' is not within -1 to 1 "):
-        units.plain(1, 1).apply(read(log), log)
+        units.identity_units(1, 1).apply(read_dataset(log), log)
 
 
 @pytest.mark.parametrize(

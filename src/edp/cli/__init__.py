@@ -27,7 +27,7 @@ commands:
   data get TASK     download D4RL's file for a task
   data make TASK    make a built-in set, a look-alike, or a new one
   data check DATA   look at data of your own: what is in it, and what looks wrong
-  data convert A B  the same data in another format: .hdf5, .npz, .csv, .parquet, minari:NAME
+  data convert A B  the same data in another format
   data record FILE  record episodes of any policy in any environment
 
 options:

@@ -21,7 +21,7 @@ from edp.acting.evaluator import Evaluation
 from edp.acting.validation import Validation
 from edp.cli.terminal import score_text, sparkline
 from edp.config.spec import Spec
-from edp.data.log import Dataset
+from edp.data.dataset import Dataset
 from edp.envs.make import MOST_STEPS
 from edp.runs.scores import nan_mean
 from edp.training.loop import Compiled, Epoch, SeedFailed

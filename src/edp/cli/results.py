@@ -15,7 +15,7 @@ from edp.cli.terminal import score_text
 from edp.config import defaults
 from edp.config.defaults import Settings
 from edp.config.spec import EvalOptions, Spec
-from edp.data.log import Dataset
+from edp.data.dataset import Dataset
 from edp.report.collect import summarise
 from edp.report.published import PublishedScores, published_scores_like
 from edp.report.statistics import mean_interval

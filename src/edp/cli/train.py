@@ -66,14 +66,14 @@ def start(argv: list[str]) -> int:
 def train_parser(groups: dict[str, type]) -> Parser:
     from edp.algorithms import ALGORITHMS
     from edp.config.defaults import PRESETS
+    from edp.data.formats import describe_formats
     from edp.policies import POLICIES
 
     parser = Parser("edp train", DESCRIPTION, "TASK | DATA")
     parser.add_argument(
         "task",
         metavar="TASK | DATA",
-        help="a task's name (edp data list), or data of your own: a .hdf5, .npz, .csv or .parquet file, a folder of "
-        "tables, or minari:NAME",
+        help=f"a task's name (edp data list), or your own data: {describe_formats()}",
     )
     for name, choices in (("--algo", ALGORITHMS), ("--policy", POLICIES), ("--preset", PRESETS)):
         parser.add_argument(name, metavar="…", help=", ".join(choices))

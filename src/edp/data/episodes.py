@@ -1,40 +1,41 @@
-"""What is done to whole episodes before training: some held out, the best of them, rewards, what followed each row."""
+"""Preparing whole episodes for training: held-out and best episodes, rewards, n-step returns, sequences."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from edp.batches import Sequences, Tail, Transitions
-from edp.data.log import PIECE, Column, Dataset
+from edp.data.dataset import Dataset, GrowingArray
+from edp.data.log import PIECE
 from edp.errors import unknown
 
 
-def spans(dataset: Dataset) -> list[slice]:
-    """The rows of each episode."""
+def episode_spans(dataset: Dataset) -> list[slice]:
+    """Return the rows of each episode."""
     starts = np.flatnonzero(np.diff(dataset.episode, prepend=-1))
     return [slice(*ends) for ends in zip(starts, [*starts[1:], len(dataset.episode)], strict=True)]
 
 
 class Parts(NamedTuple):
-    """What is learned from, and what is kept from learning to be validated on."""
+    """The data to learn from, and the data that is held out for validation."""
 
     learned: Dataset
     held: Dataset | None
 
 
-def prepare(dataset: Dataset, rewards: str, share: float, validation: float = 0.0) -> Parts:
-    """The best episodes by their own rewards, and episodes held out, with rewards transformed as those of the whole."""
-    held = held_out(dataset, validation)
+def prepare_episodes(dataset: Dataset, rewards: str, share: float, validation: float = 0.0) -> Parts:
+    """Split off held-out episodes and keep the best others, by raw rewards. Rewards are transformed over all data."""
+    held = mark_held_out(dataset, validation)
     transformed = with_rewards(dataset, rewards)
-    learned = take(transformed, ~held)
+    learned = take_rows(transformed, ~held)
     if share < 1:
-        learned = take(learned, best(take(dataset, ~held), share))
-    return Parts(learned, take(transformed, held) if held.any() else None)
+        learned = take_rows(learned, mark_best(take_rows(dataset, ~held), share))
+    return Parts(learned, take_rows(transformed, held) if held.any() else None)
 
 
-def held_out(dataset: Dataset, share: float) -> np.ndarray:
-    """Marks the rows of some episodes, always the same ones: ``share`` of their number, if there are two or more."""
-    marks, episodes = np.zeros(len(dataset.obs), bool), spans(dataset)
+def mark_held_out(dataset: Dataset, share: float) -> np.ndarray:
+    """Mark the rows of a random ``share`` of the episodes, the same ones every time; none if there is one episode."""
+    marks, episodes = np.zeros(len(dataset.obs), bool), episode_spans(dataset)
     if share and len(episodes) > 1:
         count = min(len(episodes) - 1, max(1, round(share * len(episodes))))
         for chosen in np.random.default_rng(0).permutation(len(episodes))[:count]:
@@ -42,9 +43,9 @@ def held_out(dataset: Dataset, share: float) -> np.ndarray:
     return marks
 
 
-def best(dataset: Dataset, share: float) -> np.ndarray:
-    """Marks the rows of the episodes with the highest returns, ``share`` of their number (at least one)."""
-    episodes = spans(dataset)
+def mark_best(dataset: Dataset, share: float) -> np.ndarray:
+    """Mark the rows of the ``share`` of episodes with the highest returns (at least one)."""
+    episodes = episode_spans(dataset)
     returns = np.array([dataset.reward[rows].sum(dtype=np.float64) for rows in episodes])
     count = max(1, int(np.ceil(share * len(episodes))))
     marks = np.zeros(len(dataset.obs), bool)
@@ -53,17 +54,17 @@ def best(dataset: Dataset, share: float) -> np.ndarray:
     return marks
 
 
-def take(dataset: Dataset, marked: np.ndarray) -> Dataset:
-    """The marked rows, in memory or in a file as all of them are."""
+def take_rows(dataset: Dataset, marked: np.ndarray) -> Dataset:
+    """Keep the marked rows. They are in a file if the data set is."""
     if marked.all():
         return dataset
     return dataset._replace(
-        **{name: in_pieces(getattr(dataset, name), marked) for name in (*Transitions._fields[:5], "episode")}
+        **{name: marked_rows(getattr(dataset, name), marked) for name in (*Transitions._fields[:5], "episode")}
     )
 
 
-def in_pieces(array: np.ndarray, marked: np.ndarray) -> np.ndarray:
-    column = Column(array.shape[1:], array.dtype, int(marked.sum()), isinstance(array, np.memmap))
+def marked_rows(array: np.ndarray, marked: np.ndarray) -> np.ndarray:
+    column = GrowingArray(array.shape[1:], array.dtype, int(marked.sum()), isinstance(array, np.memmap))
     for start in range(0, len(array), PIECE):
         rows = slice(start, start + PIECE)
         column.add(array[rows][marked[rows]])
@@ -71,19 +72,21 @@ def in_pieces(array: np.ndarray, marked: np.ndarray) -> np.ndarray:
 
 
 def n_step(dataset: Dataset, count: int, discount: float) -> Dataset:
-    """Each row with the rewards of ``count`` steps, as far as its episode goes, and the state after them.
+    """Give each row the discounted rewards of ``count`` steps of its episode, and the state after them.
 
-    ``not_done`` carries the discount of the steps in between: discount · not_done is that of the state's value.
+    ``not_done`` includes the discount of the extra steps, so discount · not_done is the factor of that state's value.
     """
     if count == 1:
         return dataset
     reward, ahead = np.zeros_like(dataset.reward, subok=False), np.empty(len(dataset.obs), np.int32)
-    for rows in spans(dataset):
+    for rows in episode_spans(dataset):
         length = rows.stop - rows.start
         for k in range(min(count, length)):
             reward[rows.start : rows.stop - k] += discount**k * dataset.reward[rows.start + k : rows.stop]
         ahead[rows] = np.minimum(np.arange(length, 0, -1), count) - 1
-    next_obs = Column(dataset.next_obs.shape[1:], np.float32, len(reward), isinstance(dataset.next_obs, np.memmap))
+    next_obs = GrowingArray(
+        dataset.next_obs.shape[1:], np.float32, len(reward), isinstance(dataset.next_obs, np.memmap)
+    )
     not_done = np.empty_like(reward)
     for start in range(0, len(reward), PIECE):
         piece = slice(start, start + PIECE)
@@ -94,20 +97,20 @@ def n_step(dataset: Dataset, count: int, discount: float) -> Dataset:
 
 
 def scaled_by_returns(dataset: Dataset) -> np.ndarray:
-    """So that the best and the worst episode are 1,000 apart (IQL's choice for locomotion)."""
-    returns = [dataset.reward[rows].sum(dtype=np.float64) for rows in spans(dataset)]
+    """Scale rewards so that the returns of the best and the worst episode differ by 1,000 (IQL, for locomotion)."""
+    returns = [dataset.reward[rows].sum(dtype=np.float64) for rows in episode_spans(dataset)]
     spread = max(returns) - min(returns)
     return dataset.reward * (1000 / spread) if spread else dataset.reward
 
 
 def scaled_to_unit(dataset: Dataset) -> np.ndarray:
-    """From the smallest and the largest reward to -1 and 1."""
+    """Map the smallest and the largest reward to -1 and 1."""
     low, high = dataset.reward.min(), dataset.reward.max()
     return 2 * (dataset.reward - low) / (high - low) - 1 if high > low else np.zeros_like(dataset.reward)
 
 
 def scaled_to_unit_std(dataset: Dataset) -> np.ndarray:
-    """Divided by their own std and not shifted, so that what is good stays good."""
+    """Divide rewards by their std. They are not shifted, so signs stay."""
     std = dataset.reward.std(dtype=np.float64)
     return dataset.reward / std if std > 0 else dataset.reward
 
@@ -123,9 +126,9 @@ REWARDS = {
 
 
 def with_rewards(dataset: Dataset, name: str) -> Dataset:
-    """The data set with its rewards transformed in one of the paper's ways."""
+    """Transform the rewards of a data set in one of the paper's ways."""
     if name not in REWARDS:
-        raise unknown("choice of --rewards", name, REWARDS)
+        raise unknown("choice of `rewards`", name, REWARDS)
     return dataset._replace(reward=REWARDS[name](dataset).astype(np.float32))
 
 
@@ -134,9 +137,9 @@ def transitions(dataset: Dataset, tail: Tail | None = None) -> Transitions:
 
 
 def tails(dataset: Dataset, discount: float) -> Tail:
-    """What followed each row, up to the end of its episode."""
+    """Return the discounted rewards from each row to the end of its episode, and the state there."""
     reward, ahead, last = np.empty_like(dataset.reward), np.empty_like(dataset.reward), np.empty(len(dataset.obs), int)
-    for rows in spans(dataset):
+    for rows in episode_spans(dataset):
         reward[rows] = discounted(dataset.reward[rows], discount)
         last[rows] = rows.stop - 1
         ahead[rows] = discount ** np.arange(rows.stop - rows.start, 0, -1) * dataset.not_done[rows.stop - 1]
@@ -144,16 +147,16 @@ def tails(dataset: Dataset, discount: float) -> Tail:
 
 
 def discounted(rewards: np.ndarray, discount: float) -> np.ndarray:
-    """G_t = r_t + discount · G_{t+1}, from the end."""
-    from scipy.signal import lfilter  # takes half a second to import, and few algorithms need it
+    """Return G_t = r_t + discount · G_{t+1} for each step."""
+    from scipy.signal import lfilter  # its import takes half a second, and few algorithms need it
 
     return np.asarray(lfilter([1.0], [1.0, -discount], rewards[::-1].astype(np.float64)))[::-1]
 
 
 def sequences(dataset: Dataset, context: int, return_scale: float) -> Sequences:
-    """The data set for models of histories: the return still to come, and the step within the episode, of each row."""
+    """Return the data of sequence models, with the return-to-go and the step within the episode of each row."""
     to_go, step = np.empty_like(dataset.reward), np.empty(len(dataset.obs), np.int32)
-    for rows in spans(dataset):
+    for rows in episode_spans(dataset):
         to_go[rows] = discounted(dataset.reward[rows], 1.0) / return_scale
         step[rows] = np.arange(rows.stop - rows.start)
     columns: Any = (dataset.obs, dataset.action, to_go, step, np.zeros(context, np.float32))

@@ -1,4 +1,4 @@
-"""A page of pictures of a log."""
+"""A page with pictures of a log."""
 
 from pathlib import Path
 from typing import Any
@@ -10,21 +10,21 @@ from edp.data.log import LARGEST, Steps
 from edp.files import replacing
 
 BLUE, ORANGE, GREY = "#2563a8", "#c2570c", "#6b7280"
-POINTS = 5000  # of the projection
+POINTS = 5000  # in the projection
 ACROSS = 4  # pictures in a row
-HISTOGRAMS = 12  # of actions, and of observations if they are no more
+HISTOGRAMS = 12  # of actions, and of observations if there are at most this many
 OBSERVATIONS = 40  # bars
 QUANTILES = (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)
 
 
-def draw(health: Health, path: Path) -> None:
-    """Returns, lengths, rewards, actions, observations and a projection, on one page."""
+def draw_health(health: Health, path: Path) -> None:
+    """Draw returns, lengths, rewards, actions, observations and a projection on one page."""
     from matplotlib.figure import Figure
 
     sample = health.sample
     assert sample is not None
     sample = Steps(*(None if part is None else drawable(part) for part in sample))  # pyright: ignore
-    actions, observed = health.of("action")[:HISTOGRAMS], health.of("observation")
+    actions, observed = health.columns_of("action")[:HISTOGRAMS], health.columns_of("observation")
     few = len(observed) <= HISTOGRAMS
     above = -(-len(observed) // ACROSS) if few else 1  # rows of pictures of observations
     rows = 1 + above + -(-len(actions) // ACROSS)
@@ -52,7 +52,7 @@ def draw(health: Health, path: Path) -> None:
 
 
 def drawable(numbers: np.ndarray) -> np.ndarray:
-    """Numbers, with what is too large to be one as NaN: so are they counted, and sums of them would be infinite."""
+    """Replace too large numbers, whose sums would be infinite, by NaN."""
     return np.where(np.abs(numbers) <= LARGEST, numbers, np.nan) if numbers.dtype.kind == "f" else numbers
 
 
@@ -72,7 +72,7 @@ def histogram(axes: Any, values: np.ndarray, name: str, what: str, colour: str =
 
 
 def bars(axes: Any, sample: Steps, names: list[str]) -> None:
-    """The middle 50 and 90 % of each observation, in standard deviations around its mean."""
+    """Draw the middle 50 and 90 % of each observation, in standard deviations around its mean."""
     obs = sample.observations[:, :OBSERVATIONS].astype(np.float64)
     at = np.arange(obs.shape[1])
     ends = np.stack([spread(column[np.isfinite(column)]) for column in obs.T], axis=1)
@@ -91,20 +91,20 @@ def bars(axes: Any, sample: Steps, names: list[str]) -> None:
 
 
 def spread(column: np.ndarray) -> np.ndarray:
-    """Quantiles of a column around its mean; all 0 where there is nothing in it."""
+    """Return the quantiles of a standardised column, or zeros if the column is empty."""
     if not len(column):
         return np.zeros(len(QUANTILES))
     return np.quantile((column - column.mean()) / (column.std() or 1.0), QUANTILES)
 
 
 def projection(axes: Any, sample: Steps, figure: Any) -> None:
-    """Observations on the two directions in which they vary most, coloured by reward."""
+    """Draw observations along the two directions in which they vary most, coloured by reward."""
     axes.set_xlabel("first principal direction")
     axes.set_ylabel("second")
     axes.set_xticks([])
     axes.set_yticks([])
     finite = np.isfinite(sample.observations)
-    columns = finite.mean(axis=0) > 0.5  # a broken sensor shall not take all rows with it
+    columns = finite.mean(axis=0) > 0.5  # so that one broken sensor does not drop all rows
     complete = np.flatnonzero(finite[:, columns].all(axis=1) & np.isfinite(sample.rewards))
     rows = complete[np.linspace(0, len(complete) - 1, min(POINTS, len(complete))).astype(int)]
     obs = sample.observations[rows][:, columns].astype(np.float64)

@@ -1,8 +1,8 @@
-"""Transitions as rows of one array: whole on the device, or, where they are too many, a block of them at a time.
+"""Transitions as rows of one array: whole on the device, or one block at a time if they are too many.
 
-A block is made of runs of neighbouring rows from all over the data set, which are quick to read from a file. Which ones
-depends on the seed and the number of the block alone, so a run that is resumed sees the same. Every pass over the data
-set takes every run once, in an order and from an offset of its own; each row is as likely as any other to be drawn.
+A block consists of runs of neighbouring rows, which are quick to read from a file. The runs depend only on the seed and
+the number of the block, so a resumed training sees the same blocks. Every pass over the data set uses every run once,
+in a new order and from a new offset. Each row is equally likely to be drawn.
 """
 
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,7 +11,8 @@ import jax
 import numpy as np
 
 from edp.batches import Layout, Packed, Transitions
-from edp.data.log import PIECE, temporary_file
+from edp.data.dataset import temporary_file
+from edp.data.log import PIECE
 from edp.errors import UserError
 from edp.files import cache_folder
 
@@ -25,7 +26,7 @@ def layout_of(data: Transitions) -> Layout:
 
 
 def pack(data: Transitions, on_disk: bool = False) -> Packed:
-    """The rows in one array, in memory or in a file in the cache folder that goes away with the process."""
+    """Put the columns into one array, in memory or in a temporary file of the cache folder."""
     columns, layout = jax.tree.leaves(data), layout_of(data)
     shape = len(columns[0]), sum(width or 1 for width in layout.widths)
     rows = file_backed(shape) if on_disk else np.empty(shape, np.float32)
@@ -38,7 +39,7 @@ def pack(data: Transitions, on_disk: bool = False) -> Packed:
 
 def file_backed(shape: tuple[int, int]) -> np.ndarray:
     try:
-        with temporary_file() as file:  # the mapping keeps it until the end
+        with temporary_file() as file:  # the mapping keeps the file open
             return np.memmap(file, np.float32, "w+", shape=shape)
     except OSError as error:
         size = f"{4 * shape[0] * shape[1] / 1e9:.1f} GB"
@@ -46,7 +47,7 @@ def file_backed(shape: tuple[int, int]) -> np.ndarray:
 
 
 class Blocks:
-    """Packed rows that are too many for the device, block by block; the next one is read while one is in use."""
+    """Blocks of packed rows that are too many for the device. The next block is read while one is in use."""
 
     def __init__(self, data: Packed, size: int, seed: int, place):
         self.data, self.seed, self.place = data, seed, place
@@ -57,7 +58,7 @@ class Blocks:
         self.ahead: dict[int, Future[Packed]] = {}
 
     def __call__(self, number: int) -> Packed:
-        """A block, on the device."""
+        """Return a block on the device."""
         wanted = self.ahead.pop(number, None) or self.reader.submit(self.read, number)
         block = wanted.result()
         self.ahead = {number + 1: self.reader.submit(self.read, number + 1)}
@@ -68,7 +69,7 @@ class Blocks:
         return self.place(Packed(rows, self.data.layout))  # pyright: ignore
 
     def rows_of(self, number: int) -> np.ndarray:
-        """The rows of a block, (runs, neighbours); the data set is a ring."""
+        """Return the rows of a block, (runs, neighbours). The first row follows the last."""
         places = np.arange(number * self.each, (number + 1) * self.each)
         starts = np.empty(self.each, np.int64)
         for which in np.unique(places // self.runs):

@@ -1,6 +1,7 @@
-"""Between the numbers of the world and those of the networks: actions in [-1, 1], observations normalised or not.
+"""Units: conversion between the numbers of the data and those of the networks.
 
-One object does it for the data, for evaluations and for policies in use, and is kept with the run.
+Networks see actions in [-1, 1], and observations that may be normalised. The same ``Units`` convert data, evaluations
+and policies in use, and are saved with the run.
 """
 
 import math
@@ -10,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from edp.data.log import PIECE, Dataset, Log, checked
+from edp.data.checks import checked_pieces
+from edp.data.dataset import Dataset
+from edp.data.log import PIECE, Log
 from edp.errors import UserError
 
-ACTION_LIMIT = 0.999  # D4RL's own clipping of actions: likelihoods of squashed policies are infinite at 1
-ACTION_SLACK = 1e-3  # how far past its range rounding may carry an action, in halves of the range
+ACTION_LIMIT = 0.999  # D4RL clips actions here: likelihoods of squashed policies are infinite at 1
+ACTION_SLACK = 1e-3  # how far rounding may move an action out of its range, in halves of the range
 NORMALISATIONS = ("none", "standard", "min-max")
 Numbers = tuple[float, ...]
 
@@ -41,33 +44,33 @@ class Units:
 
     @cached_property
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """Shift and scale of observations, centre and half of the ranges of actions, and the ranges."""
+        """Shift and scale of observations; centre, half width, low and high end of the ranges of actions."""
         low, high = np.array(self.low), np.array(self.high)
         columns = np.array(self.obs_shift), np.array(self.obs_scale), (low + high) / 2, (high - low) / 2, low, high
         return tuple(column.astype(np.float32) for column in columns)
 
     def observe(self, obs: np.ndarray) -> np.ndarray:
-        """Observations as networks see them."""
+        """Convert observations to the numbers of the networks."""
         shift, scale, *_ = self.arrays
         return (obs.astype(np.float32) - shift) / scale
 
     def seen(self, obs: np.ndarray) -> np.ndarray:
-        """Observations as they were, given what networks see."""
+        """Convert observations of the networks back to those of the data."""
         shift, scale, *_ = self.arrays
         return obs * scale + shift
 
     def act(self, action: np.ndarray) -> np.ndarray:
-        """Actions as the world knows them."""
+        """Convert actions of the networks to those of the data, within their ranges."""
         _, _, centre, half, low, high = self.arrays
         return np.minimum(np.maximum(action * half + centre, low), high)
 
     def action_in(self, action: np.ndarray) -> np.ndarray:
-        """Actions as networks know them."""
+        """Convert actions of the data to those of the networks."""
         _, _, centre, half, *_ = self.arrays
         return (action.astype(np.float32) - centre) / half
 
     def apply(self, dataset: Dataset, log: Log) -> Dataset:
-        """The data set of a log in the networks' numbers, changed in its place."""
+        """Convert the data set of a log in place."""
         for start in range(0, len(dataset.obs), PIECE):
             rows = slice(start, start + PIECE)
             dataset.obs[rows], dataset.next_obs[rows] = (
@@ -81,13 +84,13 @@ class Units:
         return dataset
 
     def outside(self, action: np.ndarray) -> np.ndarray:
-        """Which of the actions, as networks know them, are not within their ranges."""
+        """Mark the converted actions that are outside of their ranges."""
         return np.abs(action) > 1 + ACTION_SLACK
 
     def refuse_outside(self, log: Log) -> None:
-        """Say where; the log is read once more, for a data set leaves out some of its rows."""
+        """Say in which row; the log is read again, because the data set lacks some of its rows."""
         row = 0
-        for steps in checked(log):
+        for steps in checked_pieces(log):
             outside = self.outside(self.action_in(steps.actions))
             if outside.any():
                 at, column = map(int, np.argwhere(outside)[0])
@@ -95,7 +98,7 @@ class Units:
                 raise UserError(
                     f"{log.name}: an action outside of its range, first in row {row + at}: "
                     f"{steps.actions[at, column]:.6g} in column {name!r} is not within {self.low[column]:g} to "
-                    f"{self.high[column]:g} (--action-low and --action-high set the ranges)"
+                    f"{self.high[column]:g} (`action_low` and `action_high` set the ranges)"
                 )
             row += len(steps.rewards)
 
@@ -109,40 +112,40 @@ class Units:
         return cls(**{name: tuple(float(number) for number in numbers) for name, numbers in content.items()})
 
 
-def plain(obs_dim: int, act_dim: int) -> Units:
-    """Observations as they are, and actions in [-1, 1] already."""
+def identity_units(obs_dim: int, act_dim: int) -> Units:
+    """Return units that change nothing; actions are in [-1, 1]."""
     return Units((0.0,) * obs_dim, (1.0,) * obs_dim, (-1.0,) * act_dim, (1.0,) * act_dim)
 
 
-def of(dataset: Dataset, normalise: str, low: Numbers, high: Numbers, name: str) -> Units:
-    """The units of a data set; where a side of the actions' ranges is not given, that of the data."""
+def fit_units(dataset: Dataset, normalise: str, low: Numbers, high: Numbers, name: str) -> Units:
+    """Return the units of a data set. If a side of the actions' ranges is not given, it is that of the data."""
     shift, scale = normalisation(dataset.obs, normalise)
-    found_low, found_high = extremes(dataset.action)
+    data_low, data_high = extremes(dataset.action)
     width = dataset.action.shape[1]
     for side, given in (("low", low), ("high", high)):
         if given and len(given) not in (1, width):
-            raise UserError(f"--action-{side} has {len(given)} numbers, and {name} has {width} action(s)")
+            raise UserError(f"`action_{side}` has {len(given)} numbers, and {name} has {width} action(s)")
     low, high = (
-        tuple(map(float, found)) if not given else given * (width if len(given) == 1 else 1)
-        for given, found in ((low, found_low), (high, found_high))
+        tuple(map(float, limits)) if not given else given * (width if len(given) == 1 else 1)
+        for given, limits in ((low, data_low), (high, data_high))
     )
     for column, (a, b) in enumerate(zip(low, high, strict=True)):
         if not a < b:
             raise UserError(
                 f"{name}: the range of action {column} is empty ({a:g} to {b:g}): leave the column out, or give ranges "
-                "with --action-low and --action-high"
+                "with `action_low` and `action_high`"
             )
     return Units(tuple(map(float, shift)), tuple(map(float, scale)), low, high)
 
 
 def extremes(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest and the largest number of each column."""
+    """Return the smallest and the largest number of each column."""
     parts = [array[start : start + PIECE] for start in range(0, len(array), PIECE)]
     return np.min([part.min(axis=0) for part in parts], axis=0), np.max([part.max(axis=0) for part in parts], axis=0)
 
 
 def moments(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and std of each column, in float64 and a piece at a time."""
+    """Return mean and std of each column, computed in float64 a piece at a time."""
     mean, square = np.zeros(array.shape[1]), np.zeros(array.shape[1])
     for start in range(0, len(array), PIECE):
         mean += array[start : start + PIECE].sum(axis=0, dtype=np.float64) / len(array)
@@ -152,7 +155,7 @@ def moments(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def normalisation(obs: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
-    """Shift and scale; of a column that is constant but for the rounding of float32, nothing is left."""
+    """Return shift and scale. A column that is constant up to the rounding of float32 becomes almost 0."""
     if how == "none":
         return np.zeros(obs.shape[1]), np.ones(obs.shape[1])
     if how == "standard":

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from edp.data import tasks
-from edp.data.units import plain
+from edp.data.units import identity_units
 from edp.errors import UserError
 from edp.runs.rows import Row
 
@@ -38,7 +38,7 @@ def from_schema_2(config: Row) -> Row:
 
 def from_schema_3(config: Row) -> Row:
     """Schema 3 had registered tasks only, with observations as they are and actions in [-1, 1]."""
-    units = plain(*tasks.get(config["task"]).dims).to_json()  # pyright: ignore
+    units = identity_units(*tasks.get(config["task"]).dims).to_json()  # pyright: ignore
     return config | {"schema": 4, "units": units, "own_task": None, "columns": {}}
 
 

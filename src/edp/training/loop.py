@@ -75,7 +75,7 @@ class Experiment:
         self.spec = spec
         self.evaluator = Evaluator(spec) if spec.task.env else None
         self.keys = seed_keys(spec.seeds)
-        parts = episodes.prepare(dataset, spec.data.rewards, spec.data.best, spec.data.validation)
+        parts = episodes.prepare_episodes(dataset, spec.data.rewards, spec.data.best, spec.data.validation)
         self.data = self.place_data(parts.learned)
         self.validator = self.make_validator(parts.held) if parts.held else None
         dims = dataset.obs.shape[1], dataset.action.shape[1]

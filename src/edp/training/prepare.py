@@ -66,7 +66,7 @@ def open_source(
         return Source(tasks.get(name), data, None, columns)
     import_env(env)
     log = source if isinstance(source, Log) else formats.open_log(name, columns)
-    return Source(tasks.own(name or log.name, log, env), name, log, columns)
+    return Source(tasks.own_task(name or log.name, log, env), name, log, columns)
 
 
 def settle(choice: Choice, task: Task) -> Settings:
@@ -84,7 +84,7 @@ def start(
     out: Path,
     *,
     command: Sequence[str] = (),
-    find_file: Callable[[Task], Path] = locate.find,
+    find_file: Callable[[Task], Path] = locate.find_task_file,
 ) -> Iterator[Ready]:
     """Read the data, make the experiment, and create the run directory. ``find_file`` finds the file of a task."""
     Run.check_free(out)
@@ -116,7 +116,7 @@ def resume(
     data: str = "",
     env: str = "",
     command: Sequence[str] = (),
-    find_file: Callable[[Task], Path] = locate.find,
+    find_file: Callable[[Task], Path] = locate.find_task_file,
 ) -> Iterator[Ready]:
     """Continue a run after its last good checkpoint, as if it had not stopped.
 
@@ -185,7 +185,9 @@ def read_data(task: Task, settings: Settings, log: Log) -> tuple[Spec, Dataset]:
         task = replace(task, returns=(float(dataset.returns.min()), float(dataset.returns.max())))
         settings = settings.with_defaults(task.settings, "task")
     low, high = usual_action_range(task, log)
-    run_units = units.of(dataset, options.normalise, options.action_low or low, options.action_high or high, log.name)
+    run_units = units.fit_units(
+        dataset, options.normalise, options.action_low or low, options.action_high or high, log.name
+    )
     algorithm, policy, options, training, evaluation = settings.parts
     spec = Spec(task, algorithm, policy, options, training, evaluation, run_units)
     return spec.check(), run_units.apply(dataset, log)

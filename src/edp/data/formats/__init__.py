@@ -1,147 +1,159 @@
-"""One way in and one way out for data of every format."""
+"""The data formats, and the functions that read and write all of them.
 
-import json
-from collections.abc import Mapping
+To add a format, write a module of this folder that defines ``FORMAT``, and add its line to ``FORMATS``. A module is
+imported when a file of its format is first used, because pyarrow and Minari take long to import.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import h5py
-
-from edp.data.formats import columns, hdf5, npz
-from edp.data.log import Log, checked, whole
+from edp.data.log import Log
 from edp.errors import UserError
 from edp.files import check_writable
 
-HDF5, NPZ, TABLES = (".hdf5", ".h5"), (".npz",), (".csv", ".parquet")
-TABS, PACKED = (".tsv", ".tab"), (".gz", ".zip", ".bz2", ".xz", ".zst")
-MINARI = "minari:"
+FOLDER = "/"
+FORMATS = {  # module: the suffixes of its files, a prefix that ends in a colon, or FOLDER if it reads folders
+    "hdf5": (".hdf5", ".h5"),
+    "npz": (".npz",),
+    "table": (".csv", ".parquet", FOLDER),
+    "minari": ("minari:",),
+}
+TABS, PACKED = (".tsv", ".tab"), (".gz", ".zip", ".bz2", ".xz", ".zst")  # suffixes of files that are not read
 
 
-def is_source(name: str) -> bool:
-    """Whether this is data, and not the name of a task."""
-    suffixes = HDF5 + NPZ + TABLES + TABS + PACKED
-    return name.startswith(MINARI) or Path(name).suffix.lower() in suffixes or name.endswith("/") or is_there(name)
+def check_target_file(name: str) -> None:
+    check_writable(Path(name))
 
 
-def is_there(name: str) -> bool:
-    try:
-        return Path(name).exists()
-    except OSError:  # no name that a file could have
-        return False
+@dataclass(frozen=True)
+class Format:
+    """How one format is read and written."""
+
+    open: Callable[[str, Mapping[str, Any], int | None], Log]  # from a name, the meaning of columns, the episode limit
+    write: Callable[[str, Log], str]  # write a log to a name, and return where it is
+    named_columns: bool = False  # whether the meaning of columns can be given
+    check_target: Callable[[str], None] = check_target_file  # refuse a name that cannot be written
+    loses_environment: Callable[[Log], str] = lambda log: ".hdf5 and minari:NAME would"  # why; empty if it is kept
+    needs_next_observations: bool = False  # whether steps without a known next state are left out
+    download: Callable[[str], Path] | None = None
 
 
-def is_folder(name: str) -> bool:
-    try:
-        return Path(name).is_dir()
-    except OSError:  # no name that a file could have
-        return False
+def marks(kind: Callable[[str], bool]) -> dict[str, str]:
+    return {mark: module for module, own in FORMATS.items() for mark in own if kind(mark)}
+
+
+PREFIXES, SUFFIXES = marks(lambda mark: mark.endswith(":")), marks(lambda mark: mark.startswith("."))
+FOLDERS = marks(lambda mark: mark == FOLDER)
+
+
+def describe_formats(written: bool = False) -> str:
+    """List what data is called, for help texts and messages; without folders if it is to be ``written``."""
+    folders = [] if written else ["a folder of tables"]
+    *names, last = [*SUFFIXES, *folders, *(f"{prefix}NAME" for prefix in PREFIXES)]
+    return f"{', '.join(names)} or {last}"
+
+
+def prefix_of(name: str) -> str:
+    """Return the prefix of a name that is not a path, such as ``minari:``, or an empty text."""
+    return next((prefix for prefix in PREFIXES if name.startswith(prefix)), "")
 
 
 def exists(name: str) -> bool:
-    return name.startswith(MINARI) or is_there(name)
+    """Return whether a path exists. Names with a prefix are not looked up."""
+    return bool(prefix_of(name)) or path_is(name, Path.exists)
 
 
 def absolute(name: str) -> str:
-    return name if name.startswith(MINARI) else str(Path(name).absolute())
+    return name if prefix_of(name) else str(Path(name).absolute())
 
 
-def open_log(name: str, meaning: Mapping[str, Any] = {}, episode_limit: int | None = None) -> Log:
-    """The steps of a file, a folder or a data set of Minari's; ``meaning`` is that of a table's columns.
-
-    ``episode_limit`` tells where episodes end in files of arrays that do not say it.
-    """
-    path, suffix = Path(name), Path(name).suffix.lower()
-    table = suffix in TABLES or is_folder(name)
-    if meaning and not table:
-        given = f"`{next(iter(meaning))}`"
-        raise UserError(f"{name}: {given} is for tables ({', '.join(TABLES)}), whose columns need a meaning")
-    if name.startswith(MINARI):
-        from edp.data.formats.minari import open_minari
-
-        return open_minari(name.removeprefix(MINARI))
-    if table:
-        from edp.data.formats.table import open_table
-
-        return open_table(path, columns.of(meaning))
-    if suffix in NPZ:
-        return npz.open_npz(path, episode_limit)
-    if suffix not in HDF5:
-        refuse_other(name)
-    return hdf5.open_log(path, episode_limit)
+def format_of(name: str) -> Format:
+    """Import the format of a name; a file with another suffix is read if it is HDF5."""
+    module = PREFIXES.get(prefix_of(name)) or SUFFIXES.get(Path(name).suffix.lower())
+    if not prefix_of(name) and path_is(name, Path.is_dir):
+        module = FOLDERS[FOLDER]
+    if module is None:
+        refuse_other_files(name)
+    return import_module(f"{__name__}.{module or 'hdf5'}").FORMAT
 
 
-def refuse_other(name: str) -> None:
-    """What to do about a file of another kind; one that is HDF5 by its content passes."""
-    path, suffix = Path(name), Path(name).suffix.lower()
-    if not is_there(name):
+def path_is(name: str, test: Callable[[Path], bool]) -> bool:
+    try:
+        return test(Path(name))
+    except OSError:  # not a valid name of a file
+        return False
+
+
+def refuse_other_files(name: str) -> None:
+    """Say what to do about a file of an unknown format. HDF5 files pass."""
+    import h5py
+
+    suffix = Path(name).suffix.lower()
+    if not path_is(name, Path.exists):
         raise UserError(f"{name}: no such file or folder")
     if suffix in TABS:
         raise UserError(f"{name}: rename it to .csv (tabs are fine)")
     if suffix in PACKED:
         raise UserError(f"{name}: unpack it first")
-    if not h5py.is_hdf5(path):
-        raise UserError(f"{name}: data is {', '.join(HDF5 + NPZ + TABLES)}, a folder of tables or {MINARI}NAME")
+    if not h5py.is_hdf5(name):
+        raise UserError(f"{name}: data is {describe_formats()}")
+
+
+def is_source(name: str) -> bool:
+    """Return whether this names data, not a task."""
+    known = prefix_of(name) or Path(name).suffix.lower() in (*SUFFIXES, *TABS, *PACKED) or name.endswith(FOLDER)
+    return bool(known) or path_is(name, Path.exists)
+
+
+def open_log(name: str, columns: Mapping[str, Any] = {}, episode_limit: int | None = None) -> Log:
+    """Open a file, a folder of tables or a Minari data set.
+
+    ``columns`` gives the meaning of a table's columns (see ``Columns``). ``episode_limit`` is the length of episodes in
+    files of arrays that have no timeouts.
+    """
+    found = format_of(name)
+    if columns and not found.named_columns:
+        suffixes = ", ".join(suffix for suffix, module in SUFFIXES.items() if module == FOLDERS[FOLDER])
+        raise UserError(f"{name}: `{next(iter(columns))}` is for tables ({suffixes}), whose columns need a meaning")
+    return found.open(name, columns, episode_limit)
+
+
+def target_format(name: str) -> Format:
+    if not prefix_of(name) and Path(name).suffix.lower() not in SUFFIXES:
+        raise UserError(f"{name}: data is written to {describe_formats(written=True)}")
+    module = PREFIXES.get(prefix_of(name)) or SUFFIXES[Path(name).suffix.lower()]
+    return import_module(f"{__name__}.{module}").FORMAT
 
 
 def check_target(name: str) -> None:
-    """Find out before long work whether its result can be kept."""
-    if name.startswith(MINARI):
-        from edp.data.formats.minari import path_of
-
-        if path_of(name.removeprefix(MINARI)).exists():
-            raise UserError(f"{name}: already there; choose another name or version")
-    elif Path(name).suffix.lower() not in HDF5 + NPZ + TABLES:
-        raise UserError(f"{name}: data is written to {', '.join(HDF5 + NPZ + TABLES)} or {MINARI}NAME")
-    else:
-        check_writable(Path(name))
+    """Refuse a name that cannot be written, before the work that produces its content."""
+    target_format(name).check_target(name)
 
 
-def write(name: str, log: Log) -> str:
-    """Write a log in the format that the name says; gives the place."""
+def write_log(name: str, log: Log) -> str:
+    """Write a log in the format that the name says, and return where it is."""
     check_target(name)
-    path, suffix = Path(name), Path(name).suffix.lower()
-    if suffix == ".csv":
-        refuse_broken_names(name, log)
-    if name.startswith(MINARI):
-        from edp.data.formats.minari import write_minari
-
-        return str(write_minari(name.removeprefix(MINARI), log, checked(log)))
-    steps = whole(log)
-    if suffix in TABLES:
-        from edp.data.formats.table import write_table
-
-        write_table(path, steps, log.observation_names, log.action_names)
-    elif suffix in NPZ:
-        npz.write_npz(path, steps)
-    else:
-        hdf5.write(path, {key: part for key, part in steps._asdict().items() if part is not None}, attributes_of(log))
-    return name
-
-
-def refuse_broken_names(name: str, log: Log) -> None:
-    for column in (*log.observation_names, *log.action_names):
-        if [column] != column.splitlines():
-            raise UserError(f"{name}: a CSV file cannot have a column called {column!r}, on two lines: write .parquet")
-
-
-def knows_next(log: Log) -> bool:
-    """Whether the state after each step is there."""
-    return any(steps.next_observations is not None for steps in islice(log.pieces(), 1))
-
-
-def attributes_of(log: Log) -> dict[str, Any]:
-    ends = {"min_return": log.reference[0], "max_return": log.reference[1]} if log.reference else {}
-    options = {"env_options": json.dumps(dict(log.env_options))} if log.env_options else {}
-    return ({"env": log.env} | options if log.env else {}) | ends
+    return target_format(name).write(name, log)
 
 
 def loses_environment(name: str, log: Log) -> str:
-    """Why a copy would not say which environment the log was recorded in; nothing if it does."""
-    from edp.envs.make import is_registered
+    """Say why data written to this name will not name its environment; empty if it will."""
+    return target_format(name).loses_environment(log) if log.env else ""
 
-    if not log.env or Path(name).suffix.lower() in HDF5:
-        return ""
-    if not name.startswith(MINARI):
-        return f"{HDF5[0]} and {MINARI}NAME would"
-    return "" if is_registered(log.env) else "it is not registered here"
+
+def loses_steps(name: str, log: Log) -> bool:
+    """Return whether steps without a known next state are left out when a log is written to this name."""
+    known = any(steps.next_observations is not None for steps in islice(log.pieces(), 1))
+    return target_format(name).needs_next_observations and not known
+
+
+def download(name: str) -> Path:
+    """Download data whose name has a prefix, such as ``minari:mine/first-v0``."""
+    fetch = format_of(name).download
+    if fetch is None:
+        raise UserError(f"{name}: data of this format cannot be downloaded")
+    return fetch(name)

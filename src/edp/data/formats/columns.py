@@ -1,4 +1,4 @@
-"""Which columns of a table mean what."""
+"""The meaning of a table's columns."""
 
 import sys
 import tomllib
@@ -11,18 +11,18 @@ from typing import Any
 from edp.errors import UserError, first_line, unknown
 from edp.options import check_options, option
 
-RANGES = ("action_low", "action_high")  # may be in a mapping, too
+RANGES = ("action_low", "action_high")  # may also be given in a TOML file
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What the user says; names may hold ``*``. What is not said has the names that ``edp data convert`` writes."""
+    """Columns as the user gives them; names may hold ``*``. The defaults are the names that ``write_table`` writes."""
 
     observation_columns: tuple[str, ...] = option((), "columns that are observed (default: observation_*)")
     action_columns: tuple[str, ...] = option((), "columns that are the actions (default: action_*)")
     reward_column: str = option("", "the column of rewards (default: reward; without one, all are 0)")
     episode_column: str = option("", "a column that changes where an episode begins (default: episode)")
-    terminal_column: str = option("", "a column that is 1 where an episode came to its own end (default: terminal)")
+    terminal_column: str = option("", "a column that is 1 where an episode ended by itself (default: terminal)")
     timeout_column: str = option("", "a column that is 1 where an episode was cut off (default: timeout)")
     next_observation_columns: tuple[str, ...] = option((), "columns of the state afterwards (default: the next row's)")
 
@@ -41,7 +41,7 @@ NEEDED = ("observation_columns", "action_columns")
 
 @dataclass(frozen=True)
 class Chosen:
-    """The columns of one table, by name; an empty name is a column that it does not have."""
+    """The columns of one table, by name. A name is empty if the table has no such column."""
 
     observation_columns: tuple[str, ...]
     action_columns: tuple[str, ...]
@@ -62,8 +62,9 @@ class Chosen:
         ]
 
 
-def choose(columns: Columns, names: list[str], path: Path) -> Chosen:
-    found: dict[str, Any] = {}
+def choose_columns(columns: Columns, names: list[str], path: Path) -> Chosen:
+    """Find the columns of a table with these ``names``."""
+    matched: dict[str, Any] = {}
     for entry in fields(columns):
         given = getattr(columns, entry.name)
         wanted = given or DEFAULTS[entry.name]
@@ -76,8 +77,8 @@ def choose(columns: Columns, names: list[str], path: Path) -> Chosen:
         if entry.name in NEEDED and not together:
             what = entry.name.removesuffix("_columns")
             raise UserError(f"{path}: which columns are the {what}s? Say it with `{entry.name}` (has: {listed(names)})")
-        found[entry.name] = together if isinstance(wanted, tuple) else "".join(together[:1])
-    chosen = Chosen(**found)
+        matched[entry.name] = together if isinstance(wanted, tuple) else "".join(together[:1])
+    chosen = Chosen(**matched)
     twice = [name for name in chosen.all if chosen.all.count(name) > 1]
     if twice:
         raise UserError(f"{path}: column {twice[0]!r} is used twice")
@@ -88,7 +89,7 @@ def choose(columns: Columns, names: list[str], path: Path) -> Chosen:
 
 
 def printable(name: str) -> str:
-    """A name on one line, whatever is in it."""
+    """Escape line breaks and the like in a name."""
     return repr(name)[1:-1]
 
 
@@ -98,21 +99,21 @@ def listed(names: Iterable[str]) -> str:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The meaning of columns, and the ranges of actions, from a small file."""
+    """Read the meaning of columns, and the ranges of actions, from a TOML file."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, or of a number with thousands of digits
+    except (ValueError, RecursionError) as error:  # wrong TOML, wrong UTF-8, or a number with thousands of digits
         raise UserError(f"{path}: not a TOML file ({first_line(error)})") from None
     known = [*DEFAULTS, *RANGES]
     for name in content:
         if name not in known:
             raise UserError(f"{path}: {unknown('entry', name, known)}")
-    return {name: entry(name, value, path) for name, value in content.items()}
+    return {name: checked_entry(name, value, path) for name, value in content.items()}
 
 
-def entry(name: str, value: Any, path: Path) -> Any:
+def checked_entry(name: str, value: Any, path: Path) -> Any:
     several = value if isinstance(value, list) else [value]
     if name in RANGES:
         if not several or not all(
@@ -130,7 +131,7 @@ def entry(name: str, value: Any, path: Path) -> Any:
     return several[0]
 
 
-def of(given: Mapping[str, Any]) -> Columns:
+def columns_from(given: Mapping[str, Any]) -> Columns:
     for name in given:
         if name not in DEFAULTS:
             raise unknown("meaning of columns", str(name), DEFAULTS)

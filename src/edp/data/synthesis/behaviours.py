@@ -1,4 +1,4 @@
-"""Behaviour policies kept as small ``.npz`` files: what data sets are made with."""
+"""Behaviour policies that make data sets, kept as small ``.npz`` files."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -17,21 +17,21 @@ Arrays = Mapping[str, np.ndarray]
 
 
 class Actor:
-    """What acts in an episode that is being recorded."""
+    """A policy that acts in an episode that is being recorded."""
 
     obs_dim: int
     act_dim: int
 
     def __call__(self, inputs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """One action in [-1, 1] for each row of ``inputs``."""
+        """Return one action in [-1, 1] for each row of ``inputs``."""
         raise NotImplementedError
 
     def begin(self, env: gymnasium.Env, seed: int) -> tuple[np.ndarray, Any]:
-        """Start an episode: its first observation, and what the actor wants in it."""
+        """Start an episode; return its first observation, and the actor's goal in it."""
         return env.reset(seed=seed)[0], None
 
     def inputs(self, obs: np.ndarray, aim: Any) -> np.ndarray:
-        """What it sees of an observation."""
+        """Return the part of an observation that the actor sees."""
         return obs
 
     def is_over(self, terminal: bool, timeout: bool) -> bool:
@@ -39,9 +39,9 @@ class Actor:
 
 
 class SquashedGaussian(Actor):
-    """A tanh-squashed Gaussian on a ReLU network of two hidden layers: the actor of SAC, TQC and their kin.
+    """A tanh-squashed Gaussian on a ReLU network of two hidden layers: the actor of SAC and TQC.
 
-    Without the layer of its log-std it is deterministic.
+    It is deterministic if the file has no layer for the log-std.
     """
 
     MEAN, LOG_STD = ("w0", "b0", "w1", "b1", "w_mu", "b_mu"), ("w_ls", "b_ls")
@@ -51,9 +51,9 @@ class SquashedGaussian(Actor):
         names = self.MEAN + self.LOG_STD if self.random else self.MEAN
         self.arrays = {name: np.asarray(arrays[name], np.float32) for name in names}
         layers = [(self.arrays[name], self.arrays[name.replace("w", "b")]) for name in names[::2]]
-        self.obs_dim, self.act_dim = chain([*layers[:2], layers[2]])
+        self.obs_dim, self.act_dim = network_dims([*layers[:2], layers[2]])
         if self.random:
-            chain([*layers[:2], layers[3]])
+            network_dims([*layers[:2], layers[3]])
 
     def __call__(self, inputs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         p = self.arrays
@@ -78,7 +78,7 @@ class ScaledGaussian(Actor):
             (np.asarray(arrays[f"{name}_weight"], np.float32).T, np.asarray(arrays[f"{name}_bias"], np.float32))
             for name in self.LAYERS
         ]
-        self.obs_dim, self.act_dim = chain(self.layers)
+        self.obs_dim, self.act_dim = network_dims(self.layers)
         widths = {"in_shift": self.obs_dim, "in_scale": self.obs_dim}
         for name, array in take.items():
             if array.shape != (widths.get(name, self.act_dim),):
@@ -93,8 +93,8 @@ class ScaledGaussian(Actor):
         return np.clip(mean + np.exp(self.log_std) * noise, -1, 1)
 
 
-def chain(layers: list[tuple[np.ndarray, np.ndarray]]) -> tuple[int, int]:
-    """How many numbers a network takes and gives; every layer has to take what the one before it gives."""
+def network_dims(layers: list[tuple[np.ndarray, np.ndarray]]) -> tuple[int, int]:
+    """Return a network's input and output size, after checking that its layers fit together."""
     shapes = [(weight.shape, bias.shape) for weight, bias in layers]
     if any(len(weight) != 2 or bias != weight[1:] for weight, bias in shapes) or any(
         before[1] != after[0] for (before, _), (after, _) in pairwise(shapes)
@@ -106,16 +106,16 @@ def chain(layers: list[tuple[np.ndarray, np.ndarray]]) -> tuple[int, int]:
 LAYOUTS = {"w0": SquashedGaussian, "l0_weight": ScaledGaussian}
 
 
-def load(path: Path) -> Actor:
+def load_actor(path: Path) -> Actor:
     arrays = read_npz(path, "policy file")
     for first, layout in LAYOUTS.items():
         if first in arrays:
-            return build(layout, arrays, path)
+            return build_actor(layout, arrays, path)
     raise UserError(f"{path}: not a policy file (no {' or '.join(LAYOUTS)} in it)")
 
 
-def build(layout: Any, arrays: Arrays, path: Path, *options: Any) -> Any:
-    """An actor of this layout, or a line that says why not."""
+def build_actor(layout: Any, arrays: Arrays, path: Path, *options: Any) -> Any:
+    """Build an actor of this layout; raise an error of one line if the arrays do not fit it."""
     try:
         return layout(arrays, *options)
     except KeyError as error:
@@ -124,9 +124,9 @@ def build(layout: Any, arrays: Arrays, path: Path, *options: Any) -> Any:
         raise UserError(f"{path}: not a policy file ({first_line(error)})") from None
 
 
-def path(name: str) -> Path:
+def built_in_path(name: str) -> Path:
     return BUILT_IN / f"{name}.npz"
 
 
-def built_in(name: str) -> Actor:
-    return load(path(name))
+def load_built_in(name: str) -> Actor:
+    return load_actor(built_in_path(name))

@@ -1,4 +1,4 @@
-"""How D4RL made its kitchen data: the controls of teleoperated demonstrations, played again in the simulator.
+"""D4RL's kitchen data: the controls of teleoperated demonstrations, replayed in the simulator.
 
 A log is an ``.npz`` with the demonstrations one after the other: ``qpos``, ``qvel`` and ``ctrl`` of every control step,
 and the ``length`` of each demonstration (the layout of relay-policy-learning's logs at every 40th row).
@@ -11,19 +11,20 @@ from pathlib import Path
 import numpy as np
 
 from edp.data.formats.npz import read_npz
-from edp.data.synthesis.make import Part, Progress, to_columns
+from edp.data.synthesis.jobs import Part, Progress
+from edp.data.synthesis.make import to_columns
 from edp.data.units import ACTION_LIMIT
 from edp.envs.make import make_env
 from edp.errors import UserError
 
-TOGETHER = 16  # demonstrations that one process plays in one go
+TOGETHER = 16  # demonstrations in one job
 REACH = 0.16  # how far a full action moves a joint's target: 2 rad/s for 0.08 s
 COLUMNS = {"qpos": 30, "qvel": 29, "ctrl": 9}
 
 
 @dataclass(frozen=True)
 class Demonstration:
-    """The state it starts from, and the joints' targets at each step."""
+    """The state at the start, and the joints' targets at each step."""
 
     qpos: np.ndarray
     qvel: np.ndarray
@@ -36,7 +37,7 @@ class Demonstration:
 
 @dataclass(frozen=True)
 class Replay:
-    """Some demonstrations, to be played in a kitchen."""
+    """A job that replays demonstrations in a kitchen."""
 
     env: str
     demonstrations: list[Demonstration]
@@ -49,13 +50,13 @@ class Replay:
     def __call__(self, on_progress: Progress) -> Part:
         kitchen, rows = make_env(self.env).unwrapped, []
         for demonstration, seed in zip(self.demonstrations, self.seeds, strict=True):
-            rows += play(kitchen, demonstration, seed)
+            rows += replay(kitchen, demonstration, seed)
             on_progress(len(rows))
         return Part(to_columns(rows), cut=False)
 
 
-def play(kitchen, demonstration: Demonstration, seed: int) -> Iterator[tuple]:
-    """The rows of one episode. Rewards count the tasks that are done before the step; the last row is terminal."""
+def replay(kitchen, demonstration: Demonstration, seed: int) -> Iterator[tuple]:
+    """Yield the rows of an episode. Rewards count the tasks that are done before the step; the last row is terminal."""
     kitchen.reset(seed=seed)
     kitchen.robot.set_state(demonstration.qpos, demonstration.qvel)
     obs = kitchen.observe(kitchen.robot._get_obs())
@@ -66,7 +67,7 @@ def play(kitchen, demonstration: Demonstration, seed: int) -> Iterator[tuple]:
         obs = next_obs
 
 
-def load(path: Path) -> list[Demonstration]:
+def load_demonstrations(path: Path) -> list[Demonstration]:
     arrays = read_npz(path, "log of demonstrations")
     missing = [name for name in (*COLUMNS, "length") if name not in arrays]
     if missing:
@@ -84,7 +85,7 @@ def load(path: Path) -> list[Demonstration]:
     ]
 
 
-def jobs(env_id: str, demonstrations: list[Demonstration], seed: int) -> list[Replay]:
+def replay_jobs(env_id: str, demonstrations: list[Demonstration], seed: int) -> list[Replay]:
     seeds = np.random.SeedSequence(seed).generate_state(len(demonstrations)).tolist()
     starts = range(0, len(demonstrations), TOGETHER)
     return [Replay(env_id, demonstrations[i : i + TOGETHER], seeds[i : i + TOGETHER]) for i in starts]

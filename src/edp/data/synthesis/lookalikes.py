@@ -1,4 +1,4 @@
-"""Look-alikes of D4RL's files: made as D4RL made its own, from the same kind of behaviour, with other random numbers.
+"""Look-alikes of D4RL's files: made in the same way, from the same kind of behaviour, with other random numbers.
 
 A look-alike is marked as regenerated, and kept apart from the files that D4RL published.
 """
@@ -8,15 +8,16 @@ from typing import Any
 
 from edp.data.formats.npz import read_npz
 from edp.data.synthesis import behaviours, demonstrations
-from edp.data.synthesis.make import Behaviour, Progress, make, write
+from edp.data.synthesis.jobs import Progress
+from edp.data.synthesis.make import Behaviour, make_dataset, run_and_write
 from edp.data.tasks import Task
 from edp.errors import UserError
 
-WALKER_NOISE = 0.2  # that D4RL added to the ant's actions
+WALKER_NOISE = 0.2  # std of the noise that D4RL added to the ant's actions
 NEEDED = {
-    "policies": "one or more --policy FILE[:SHARE], policies that act in {env}",
-    "walkers": "--policy FILE, an ant that walks where it is told to",
-    "logs": "--logs FILE, the teleoperated demonstrations",
+    "policies": "policies that act in {env} (`policy`, one or more)",
+    "walkers": "an ant that walks where it is told to (`policy`)",
+    "logs": "the teleoperated demonstrations (`logs`)",
 }
 
 
@@ -24,7 +25,7 @@ def default_noise(task: Task) -> float:
     return WALKER_NOISE if task.made_from == "walkers" else 0.0
 
 
-def look_alike(
+def make_look_alike(
     task: Task,
     path: Path,
     policies: list[tuple[Path, float]],
@@ -35,7 +36,7 @@ def look_alike(
     processes: int | None,
     on_progress: Progress,
 ) -> None:
-    check(task, policies, logs)
+    check_sources(task, policies, logs)
     options: dict[str, Any] = {
         "attributes": {"regenerated": task.name},
         "processes": processes,
@@ -43,38 +44,38 @@ def look_alike(
         "on_progress": on_progress,
     }
     if logs is not None:
-        write(
+        run_and_write(
             path,
             task.env,
-            [(logs.stem, demonstrations.jobs(task.env, demonstrations.load(logs), seed))],
+            [(logs.stem, demonstrations.replay_jobs(task.env, demonstrations.load_demonstrations(logs), seed))],
             seed,
             **options,
         )
         return
-    actors = [Behaviour(file.stem, load(task, file, seed), share, noise) for file, share in policies]
-    make(path, task.env, actors, transitions, seed, **options)
+    actors = [Behaviour(file.stem, load_behaviour(task, file, seed), share, noise) for file, share in policies]
+    make_dataset(path, task.env, actors, transitions, seed, **options)
 
 
-def check(task: Task, policies: list[tuple[Path, float]], logs: Path | None) -> None:
-    """A task's look-alike is made from one kind of thing."""
+def check_sources(task: Task, policies: list[tuple[Path, float]], logs: Path | None) -> None:
+    """Refuse policies or logs from which this task's look-alike is not made."""
     if not task.made_from:
-        raise UserError(f"{task.name} was demonstrated by people, and cannot be made anew: edp data get {task.name}")
+        raise UserError(f"{task.name} was demonstrated by people, and cannot be made: download its file")
     if (logs is not None, bool(policies)) != (task.made_from == "logs", task.made_from != "logs"):
         raise UserError(f"{task.name} is made from {NEEDED[task.made_from].format(env=task.env)}")
 
 
-def load(task: Task, file: Path, seed: int) -> behaviours.Actor:
+def load_behaviour(task: Task, file: Path, seed: int) -> behaviours.Actor:
     if task.made_from != "walkers":
-        return behaviours.load(file)
+        return behaviours.load_actor(file)
     from edp.data.synthesis.mazes import WaypointAnt
 
     _, maze, *kind = task.name.split("-")
     anywhere = " RG"
     starts = "R" if maze == "umaze" else anywhere
     targets = "G" if maze == "umaze" and "diverse" not in kind else anywhere
-    return behaviours.build(WaypointAnt, read_npz(file, "policy file"), file, maze, starts, targets, seed)
+    return behaviours.build_actor(WaypointAnt, read_npz(file, "policy file"), file, maze, starts, targets, seed)
 
 
-def rows(task: Task, logs: Path | None, transitions: int) -> int:
-    """How many rows there will be."""
-    return transitions if logs is None else sum(d.rows for d in demonstrations.load(logs))
+def count_rows(task: Task, logs: Path | None, transitions: int) -> int:
+    """Return how many rows a look-alike will have."""
+    return transitions if logs is None else sum(d.rows for d in demonstrations.load_demonstrations(logs))

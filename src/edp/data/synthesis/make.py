@@ -1,35 +1,32 @@
 """Making data sets: roll out behaviour policies in an environment and write D4RL's layout."""
 
 import json
-import multiprocessing
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import gymnasium
 import numpy as np
 
 import edp
-from edp.data.formats import hdf5
-from edp.data.log import episode_returns
+from edp.data.dataset import episode_returns
+from edp.data.formats.hdf5 import write_hdf5
 from edp.data.synthesis.behaviours import Actor
+from edp.data.synthesis.jobs import Job, Part, Progress, run_jobs
 from edp.envs.make import make_env
 from edp.errors import UserError
 from edp.files import check_writable
 
-SHARD = 100_000  # rows that one process makes in one go; the seeds of a shard are its own
-LARGE = 20_000  # rows from which on it is worth to start processes with another linear algebra
-Progress = Callable[[int], None]
+SHARD = 100_000  # rows of one job; each shard has its seeds
+LARGE = 20_000  # rows from which processes with narrow matmuls are worth their start
 Columns = dict[str, np.ndarray]
 
 
 class Style(NamedTuple):
-    """What does not change what is made, but the random numbers and the rounding on the way."""
+    """Settings that change the random numbers and the rounding of the rows, but not their distribution."""
 
     parallel: int = 32  # episodes at a time: one policy call serves them all
     narrow: bool = True  # matmuls without AVX-512, which slows down the simulation that follows them by a quarter
@@ -43,28 +40,12 @@ class Behaviour:
     name: str
     actor: Actor
     share: float = 1.0
-    noise: float = 0.0  # std of what is added to its actions
-
-
-class Part(NamedTuple):
-    """Rows that one job made."""
-
-    columns: Columns
-    cut: bool  # the last episode was cut off
-
-
-class Job(Protocol):
-    """A stretch of rows that one process makes; it has all that it needs."""
-
-    @property
-    def rows(self) -> int: ...
-
-    def __call__(self, on_progress: Progress) -> Part: ...
+    noise: float = 0.0  # std of the Gaussian noise that is added to actions
 
 
 @dataclass(frozen=True)
 class RollOut:
-    """Rows of one behaviour."""
+    """A job that rolls out one behaviour."""
 
     env: str
     behaviour: Behaviour
@@ -77,7 +58,7 @@ class RollOut:
         return roll_out(self.behaviour, envs, self.rows, self.seeds, on_progress)
 
 
-def make(
+def make_dataset(
     path: Path,
     env_id: str,
     behaviours: list[Behaviour],
@@ -89,7 +70,7 @@ def make(
     episode_return: str = "sum",
     style: Style = STYLE,
 ) -> None:
-    """Write exactly ``transitions`` rows, split over the behaviours by their shares."""
+    """Write a file with exactly ``transitions`` rows, split over the behaviours by their shares."""
     shares = np.array([b.share for b in behaviours])
     ends = np.round(transitions * np.cumsum(shares) / shares.sum()).astype(int)
     counts = np.diff(ends, prepend=0)
@@ -98,13 +79,13 @@ def make(
     for behaviour in behaviours:
         check_fits(behaviour, make_env(env_id), env_id)
     plan = [
-        (behaviour.name, split(env_id, behaviour, i, int(count), seed, style.parallel))
+        (behaviour.name, split_into_jobs(env_id, behaviour, i, int(count), seed, style.parallel))
         for i, (behaviour, count) in enumerate(zip(behaviours, counts, strict=True))
     ]
-    write(path, env_id, plan, seed, on_progress, attributes, processes, episode_return, style.narrow)
+    run_and_write(path, env_id, plan, seed, on_progress, attributes, processes, episode_return, style.narrow)
 
 
-def write(
+def run_and_write(
     path: Path,
     env_id: str,
     plan: Sequence[tuple[str, Sequence[Job]]],
@@ -115,9 +96,9 @@ def write(
     episode_return: str = "sum",
     narrow: bool = True,
 ) -> None:
-    """Do the jobs of every named source, and write what they made.
+    """Run the jobs of every named source and write their rows to a file.
 
-    The work is shared among processes (by default, as many as there are cores); the rows do not depend on their number.
+    ``processes`` (by default, one per core) share the work. Their number does not change the rows.
     """
     check_writable(path)
     jobs = [job for _, jobs in plan for job in jobs]
@@ -132,15 +113,17 @@ def write(
     versions = {"edp": edp.__version__} | {name: version(name) for name in ("mujoco", "gymnasium", "numpy")}
     packages = {f"{name}_version": value for name, value in versions.items()}
     about = {"env": env_id, "seed": seed, "behaviours": json.dumps(made)}
-    hdf5.write(path, columns, about | packages | (attributes or {}))
+    write_hdf5(path, columns, about | packages | (attributes or {}))
 
 
 def concatenate(parts: list[Columns]) -> Columns:
     return {key: np.concatenate([part[key] for part in parts]) for key in KEYS}
 
 
-def split(env_id: str, behaviour: Behaviour, index: int, count: int, seed: int, parallel: int) -> list[RollOut]:
-    """A behaviour's rows in shards."""
+def split_into_jobs(
+    env_id: str, behaviour: Behaviour, index: int, count: int, seed: int, parallel: int
+) -> list[RollOut]:
+    """Split a behaviour's rows into jobs of at most ``SHARD`` rows."""
     starts = range(0, count, SHARD)
     entropy = [[seed, index] if start == 0 else [seed, index, start] for start in starts]
     return [
@@ -150,81 +133,10 @@ def split(env_id: str, behaviour: Behaviour, index: int, count: int, seed: int, 
 
 
 def whole_returns(part: Part, episode_return: str) -> np.ndarray:
-    """Returns of a part's episodes, without the last one if it was cut off (and is not the only one)."""
+    """Return the returns of a part's episodes, without the last if it was cut off and is not the only one."""
     rewards, terminals, timeouts = (part.columns[key] for key in ("rewards", "terminals", "timeouts"))
     returns = episode_returns(rewards, terminals, timeouts, episode_return)
     return returns[:-1] if part.cut and len(returns) > 1 else returns
-
-
-def run_jobs(jobs: Sequence[Job], processes: int, on_progress: Progress, narrow: bool) -> list[Part]:
-    """What every job made, in order."""
-    if min(processes, len(jobs)) == 1 and not narrow:
-        done, parts = 0, []
-        for job in jobs:
-            parts.append(job(lambda n, d=done: on_progress(d + n)))
-            done += job.rows
-        return parts
-    context = multiprocessing.get_context("spawn")
-    counters = context.Array("q", len(jobs), lock=False)
-    with (
-        environment(worker_environment(narrow)),
-        ProcessPoolExecutor(min(processes, len(jobs)), context, count_in, (counters,)) as pool,
-    ):
-        futures = [pool.submit(run_counted, job, i) for i, job in enumerate(jobs)]
-        try:
-            while wait(futures, timeout=0.2).not_done:
-                on_progress(sum(counters))
-                if any(future.done() and future.exception() for future in futures):
-                    break
-            return [future.result() for future in futures]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def worker_environment(narrow: bool) -> dict[str, str]:
-    """For processes that make data: linear algebra in one thread, for the others have cores of their own."""
-    wide = narrow and "avx512f" in cpu_flags()
-    return {"OPENBLAS_NUM_THREADS": "1"} | ({"OPENBLAS_CORETYPE": "Haswell"} if wide else {})
-
-
-def cpu_flags() -> set[str]:
-    """What the processor can do, where Linux tells."""
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("flags"):
-                return set(line.split())
-    return set()
-
-
-@contextmanager
-def environment(values: dict[str, str]):
-    """Processes that are started meanwhile have these variables."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-COUNTERS: Any = None  # of a worker process: rows that each job has so far
-
-
-def count_in(counters: Any) -> None:
-    global COUNTERS
-    COUNTERS = counters
-
-
-def run_counted(job: Job, index: int) -> Part:
-    def note(rows: int) -> None:
-        COUNTERS[index] = rows
-
-    return job(note)
 
 
 def check_fits(behaviour: Behaviour, env: gymnasium.Env, env_id: str) -> None:
@@ -240,7 +152,7 @@ def check_fits(behaviour: Behaviour, env: gymnasium.Env, env_id: str) -> None:
 
 
 class Episode:
-    """One episode being recorded."""
+    """An episode that is being recorded."""
 
     def __init__(self, index: int, env: gymnasium.Env, actor: Actor, seed: int):
         self.index, self.env, self.actor = index, env, actor
@@ -274,9 +186,9 @@ def roll_out(
     seeds: np.random.SeedSequence,
     on_progress: Progress,
 ) -> Part:
-    """The first ``count`` transitions of episodes 0, 1, 2, …; if the last one is cut off, it ends with a timeout.
+    """Record the first ``count`` transitions of episodes 0, 1, 2, …; a last episode that is cut off has a timeout.
 
-    Episodes are kept in the order of their numbers, not of their ends: otherwise short ones would be favoured.
+    Episodes are kept in the order of their starts, not of their ends, which would favour short ones.
     """
     action_seeds, env_seeds = seeds.spawn(2)
     rng, reset_rng = np.random.default_rng(action_seeds), np.random.default_rng(env_seeds)
@@ -294,7 +206,7 @@ def roll_out(
         if noise:
             actions = np.clip(actions + noise * rng.standard_normal(actions.shape, dtype=np.float32), -1, 1)
         wanted = count - len(rows)
-        for slot in needed(running, finished, wanted):
+        for slot in needed_slots(running, finished, wanted):
             episode = running[slot]
             if episode.step(actions[slot]):
                 finished[episode.index] = episode
@@ -310,8 +222,8 @@ def roll_out(
     return Part(columns, cut)
 
 
-def needed(running: list[Episode], finished: dict[int, Episode], wanted: int) -> list[int]:
-    """The slots of episodes that may be among the next ``wanted`` rows: those with fewer rows before them."""
+def needed_slots(running: list[Episode], finished: dict[int, Episode], wanted: int) -> list[int]:
+    """Return the slots of episodes that may be among the next ``wanted`` rows: those with fewer rows before them."""
     everything = [*running, *finished.values()]
     if sum(len(episode.rows) for episode in everything) < wanted:
         return list(range(len(running)))

@@ -1,7 +1,7 @@
-"""How D4RL collected its AntMaze data: an ant that walks towards waypoints on the shortest way to its target.
+"""D4RL's AntMaze data: an ant that walks towards waypoints on the shortest way to its target.
 
-The ant is sent from somewhere to somewhere and goes on until its time is up; rewards and terminals mark the steps that
-were at the goal which the task is evaluated with.
+Each episode has a start and a target, and lasts until its time limit. Rewards and terminals mark steps at the goal of
+the evaluation, which may differ from the target.
 """
 
 from collections import deque
@@ -18,7 +18,7 @@ Cell = tuple[int, int]
 
 
 class WaypointAnt(SquashedGaussian):
-    """A goal-reaching ant: it sees its own body, and where to go."""
+    """An ant that sees its body and the direction of the next waypoint."""
 
     def __init__(self, arrays: Arrays, maze: str, starts: str = "R", targets: str = "G", goal_seed: int = 0):
         """``starts`` and ``targets`` are the kinds of cells that an episode may lead from and to."""
@@ -42,13 +42,13 @@ class WaypointAnt(SquashedGaussian):
 
 
 def cell_of(place: np.ndarray) -> Cell:
-    """(row, column) of the cell that a place lies in."""
+    """Return the (row, column) of the cell that a place lies in."""
     column, row = np.round(np.asarray(place) / CELL).astype(int) + 1
     return int(row), int(column)
 
 
 def waypoint(maze: str, place: np.ndarray, goal: np.ndarray) -> np.ndarray:
-    """The centre of the next cell on the shortest way to the goal, or the goal itself in its own cell."""
+    """Return the centre of the next cell on the shortest way to the goal, or the goal if it is in this cell."""
     here, there = cell_of(place), nearest_free(maze, cell_of(goal))
     if here == there:
         return goal
@@ -63,14 +63,14 @@ def neighbours(cell: Cell) -> list[Cell]:
 
 @cache
 def nearest_free(maze: str, cell: Cell) -> Cell:
-    """The cell, or, if it is a wall (goals may lie on the border), the free one that is nearest."""
+    """Return the nearest free cell. Goals may lie on the border of a wall."""
     free = cells(maze, " RG")
     return min(free, key=lambda other: (other[0] - cell[0]) ** 2 + (other[1] - cell[1]) ** 2)
 
 
 @cache
 def distances(maze: str, goal: Cell) -> dict[Cell, int]:
-    """How many cells each free cell is away from the goal's."""
+    """Return the distance of each free cell from the goal's cell."""
     free, found, queue = set(cells(maze, " RG")), {goal: 0}, deque([goal])
     while queue:
         cell = queue.popleft()

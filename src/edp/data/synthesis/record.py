@@ -1,4 +1,4 @@
-"""Steps of any Gymnasium environment, recorded while something acts in it."""
+"""Recording the steps of any Gymnasium environment."""
 
 import json
 import warnings
@@ -18,9 +18,10 @@ Policy = Callable[[np.ndarray], Any]
 
 
 class Recorder(gymnasium.Wrapper):
-    """Keeps every step that is made in an environment, by whomever; ``log()`` gives them.
+    """A wrapper that records every step of an environment; ``log()`` returns them.
 
-    Observations and actions of many parts are kept as rows of numbers, in the order of ``gymnasium.spaces.flatten``.
+    Observations and actions of several parts are recorded as rows of numbers, in the order of
+    ``gymnasium.spaces.flatten``.
     """
 
     def __init__(self, env: gymnasium.Env):
@@ -32,7 +33,7 @@ class Recorder(gymnasium.Wrapper):
 
     def reset(self, **options: Any) -> Any:
         if self.steps and not (self.steps[-1][3] or self.steps[-1][4]):
-            self.steps[-1] = (*self.steps[-1][:4], True, self.steps[-1][5])  # it was left
+            self.steps[-1] = (*self.steps[-1][:4], True, self.steps[-1][5])  # the episode was left
         obs, info = self.env.reset(**options)
         self.before = self.flat(obs)
         return obs, info
@@ -49,12 +50,12 @@ class Recorder(gymnasium.Wrapper):
         return np.asarray(spaces.flatten(self.env.observation_space, obs), np.float32)
 
     def lengths(self) -> list[int]:
-        """Steps of each episode that has ended."""
+        """Return the number of steps of each episode that has ended."""
         ends = [number for number, step in enumerate(self.steps, 1) if step[3] or step[4]]
         return [end - start for start, end in zip([0, *ends], ends, strict=False)]
 
     def outside(self) -> int:
-        """How many actions were not in the environment's range."""
+        """Count the actions that were outside of the environment's range."""
         actions, space = np.array([step[1] for step in self.steps]), cast(spaces.Box, self.action_space)
         low, high = (side.astype(np.float32).ravel() for side in (space.low, space.high))
         return int(((actions < low) | (actions > high)).any(axis=1).sum())
@@ -64,7 +65,7 @@ class Recorder(gymnasium.Wrapper):
             raise UserError("nothing has been recorded: reset the environment and step through it first")
         obs, actions, rewards, terminals, timeouts, after = zip(*self.steps, strict=True)
         timeouts = np.array(timeouts) & ~np.array(terminals)
-        timeouts[-1] |= not terminals[-1]  # nothing comes after it
+        timeouts[-1] |= not terminals[-1]  # the recording ends here
         columns = np.array(obs), np.array(actions), np.array(rewards), np.array(terminals), timeouts, np.array(after)
         steps, name = Steps(*columns), self.spec.id if self.spec else type(self.unwrapped).__name__
         low, high = action_range(self.env)
@@ -73,7 +74,7 @@ class Recorder(gymnasium.Wrapper):
 
 
 def name_and_options(env: gymnasium.Env) -> tuple[str, dict[str, Any]]:
-    """What makes this environment again; nothing if its options cannot be written down."""
+    """Return the id and the options of an environment, or nothing if the options cannot be written as JSON."""
     if not env.spec:
         return "", {}
     options = {name: value for name, value in env.spec.kwargs.items() if name != "render_mode"}
@@ -95,10 +96,10 @@ def record(
     on_progress: Callable[[int], None] = lambda done: None,
     on_note: Callable[[str], None] = warnings.warn,
 ) -> Log:
-    """Whole episodes of a policy, any callable from observation to action; without one, of random actions.
+    """Record whole episodes of a policy (any callable from observation to action), or of random actions without one.
 
-    Episode ``i`` starts from ``seed + i``, and is cut off after ``max_steps`` (10,000, if neither that nor the
-    environment sets a limit). A policy with a method ``reset`` is told where an episode begins.
+    Episode ``i`` starts with the seed ``seed + i``. It is cut off after ``max_steps``, by default the environment's
+    limit or 10,000 steps. If the policy has a method ``reset``, it is called before each episode.
     """
     recorder = Recorder(with_limit(env, max_steps))
     recorder.action_space.seed(seed)
@@ -106,14 +107,14 @@ def record(
     begin = getattr(policy, "reset", None)
     for number in range(episodes):
         where = f"in episode {number}"
-        obs, _ = told(f"the environment, {where}", recorder.reset, seed=seed + number)
+        obs, _ = call_user_code(f"the environment, {where}", recorder.reset, seed=seed + number)
         if callable(begin):
-            told(f"the policy's reset, {where}", begin)
+            call_user_code(f"the policy's reset, {where}", begin)
         over = False
         while not over:
-            chosen = told(f"the policy, {where}", act, obs)
+            chosen = call_user_code(f"the policy, {where}", act, obs)
             action = checked_action(chosen, recorder.action_space, obs)
-            obs, _, terminal, timeout, _ = told(f"the environment, {where}", recorder.step, action)
+            obs, _, terminal, timeout, _ = call_user_code(f"the environment, {where}", recorder.step, action)
             over = terminal or timeout
         on_progress(number + 1)
     cut = recorder.lengths().count(MOST_STEPS) if is_endless(recorder) else 0
@@ -130,8 +131,8 @@ def record(
     return recorder.log()
 
 
-def told(who: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """What the user's own code gives; what it raises is told in one line."""
+def call_user_code(who: str, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Call the user's code, and report an exception in one line."""
     try:
         return call(*arguments, **options)
     except UserError:
@@ -150,24 +151,24 @@ def with_limit(env: gymnasium.Env | str, max_steps: int | None) -> gymnasium.Env
 
 def checked_action(action: Any, space: Any, obs: Any) -> np.ndarray:
     try:
-        found = np.asarray(action, space.dtype)
+        numbers = np.asarray(action, space.dtype)
     except (TypeError, ValueError) as error:
         raise UserError(f"the policy gave no numbers ({first_line(error)})") from None
-    if found.size != int(np.prod(space.shape)) or not np.isfinite(found).all():
+    if numbers.size != int(np.prod(space.shape)) or not np.isfinite(numbers).all():
         raise UserError(f"the policy gave {action!r} for {obs!r}, and an action is {space.shape} finite numbers")
-    return found.reshape(space.shape)
+    return numbers.reshape(space.shape)
 
 
 def load_callable(name: str) -> Policy:
-    """``module:function``, as the user names it; a class makes the policy when it is called without arguments."""
+    """Import ``module:function``. A class is called without arguments to make the policy."""
     module, _, attribute = name.partition(":")
     try:
-        found = import_here(module)
+        policy = import_here(module)
         for part in attribute.split("."):
-            found = getattr(found, part)
-        found = found() if isinstance(found, type) else found
-    except Exception as error:  # it is the user's code
-        raise UserError(f"--policy {name}: {type(error).__name__}: {first_line(error)}") from None
-    if not callable(found):
-        raise UserError(f"--policy {name}: not something that can be called with an observation")
-    return found
+            policy = getattr(policy, part)
+        policy = policy() if isinstance(policy, type) else policy
+    except Exception as error:  # the user's code may raise anything
+        raise UserError(f"`policy={name}`: {type(error).__name__}: {first_line(error)}") from None
+    if not callable(policy):
+        raise UserError(f"`policy={name}`: not something that can be called with an observation")
+    return policy

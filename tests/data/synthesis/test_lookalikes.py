@@ -6,33 +6,35 @@ import h5py
 import numpy as np
 import pytest
 
-from edp.data import tasks
-from edp.data.formats import hdf5
+from edp.data import locate, tasks
 from edp.data.synthesis import behaviours, demonstrations, lookalikes
-from edp.data.synthesis.make import Behaviour, make
+from edp.data.synthesis.make import Behaviour, make_dataset
 from edp.errors import UserError
+from support.logs import read_hdf5
 
-ACTOR = behaviours.path("hopper-medium")
+ACTOR = behaviours.built_in_path("hopper-medium")
 
 
 def look_alike(name, path, policies=(), logs=None, transitions=300, noise=0.0, seed=0):
     task = tasks.get(name)
-    lookalikes.look_alike(task, path, [(p, 1.0) for p in policies], logs, transitions, noise, seed, 1, lambda _: None)
-    return hdf5.read(path, task.episode_limit, task.episode_return)
+    lookalikes.make_look_alike(
+        task, path, [(p, 1.0) for p in policies], logs, transitions, noise, seed, 1, lambda _: None
+    )
+    return read_hdf5(path, task.episode_limit, task.episode_return)
 
 
 def test_a_look_alike_says_so_and_is_kept_apart(tmp_path, monkeypatch):
     monkeypatch.setenv("EDP_DATA", str(tmp_path / "own"))
     monkeypatch.setenv("EDP_CACHE", str(tmp_path / "cache"))
     task = tasks.get("hopper-medium-v2")
-    path = tasks.look_alike_path(task)
+    path = locate.look_alike_path(task)
     assert look_alike(task.name, path, [ACTOR]).regenerated == task.name
-    assert tasks.on_disk(task) is None
-    assert tasks.find(task) == tasks.regenerated(task) == path
+    assert locate.file_on_disk(task) is None
+    assert locate.find_task_file(task) == locate.look_alike_on_disk(task) == path
     genuine = tmp_path / "own" / task.file
     genuine.parent.mkdir()
     genuine.touch()
-    assert tasks.find(task) == genuine
+    assert locate.find_task_file(task) == genuine
 
 
 def test_what_a_task_is_made_from(tmp_path):
@@ -55,8 +57,14 @@ def test_noise_is_added_to_the_actions(tmp_path):
     made = []
     for noise in (0.0, 0.2):
         path = tmp_path / f"{noise}.hdf5"
-        make(path, "edp/hopper-d4rl-v2", [Behaviour("one", behaviours.built_in("hopper-medium"), 1.0, noise)], 2000, 0)
-        made.append(hdf5.read(path))
+        make_dataset(
+            path,
+            "edp/hopper-d4rl-v2",
+            [Behaviour("one", behaviours.load_built_in("hopper-medium"), 1.0, noise)],
+            2000,
+            0,
+        )
+        made.append(read_hdf5(path))
     clean, noisy = made
     np.testing.assert_array_equal(clean.obs[0], noisy.obs[0])
     first = noisy.action[0] - clean.action[0]
@@ -87,17 +95,17 @@ def test_a_deterministic_policy_needs_no_log_std(rng, tmp_path):
     arrays = dict(np.load(ACTOR))
     del arrays["w_ls"], arrays["b_ls"]
     np.savez(tmp_path / "mean.npz", **arrays)
-    policy, obs = behaviours.load(tmp_path / "mean.npz"), rng.standard_normal((5, 11))
+    policy, obs = behaviours.load_actor(tmp_path / "mean.npz"), rng.standard_normal((5, 11))
     np.testing.assert_array_equal(policy(obs, rng), policy(obs, rng))
     np.savez(tmp_path / "half.npz", **arrays, w_ls=np.zeros((256, 3)))
     with pytest.raises(UserError, match="missing b_ls"):
-        behaviours.load(tmp_path / "half.npz")
+        behaviours.load_actor(tmp_path / "half.npz")
 
 
 def test_demonstrations_replay_as_d4rl_recorded_them(reference, tmp_path):
     """A genuine episode of kitchen-complete, from the log that is behind it: equal up to the noise of both."""
     genuine = reference("kitchen/mini_kitchen_microwave_kettle_light_slider-v0.hdf5")
-    demos = demonstrations.load(reference("kitchen/relay_kitchen_demos_skip40.npz"))
+    demos = demonstrations.load_demonstrations(reference("kitchen/relay_kitchen_demos_skip40.npz"))
     with h5py.File(genuine) as file:
         obs, actions, rewards, terminals = (file[key][:] for key in ("observations", "actions", "rewards", "terminals"))
     length = int(np.argmax(terminals)) + 1
@@ -111,7 +119,7 @@ def test_demonstrations_replay_as_d4rl_recorded_them(reference, tmp_path):
     np.testing.assert_array_equal(np.flatnonzero(replayed["terminals"]), [length - 1])
 
 
-def logs(path, lengths=(3, 4), **changed):
+def random_logs(path, lengths=(3, 4), **changed):
     rows = sum(lengths)
     arrays = {"qpos": np.zeros((rows, 30)), "qvel": np.zeros((rows, 29)), "ctrl": np.zeros((rows, 9))}
     np.savez(path, **(arrays | {"length": np.array(lengths)} | changed))
@@ -120,7 +128,7 @@ def logs(path, lengths=(3, 4), **changed):
 
 def test_logs_become_a_marked_file(tmp_path):
     """One episode for each demonstration, a row shorter than its log."""
-    data = look_alike("kitchen-mixed-v0", tmp_path / "a.hdf5", logs=logs(tmp_path / "logs.npz"))
+    data = look_alike("kitchen-mixed-v0", tmp_path / "a.hdf5", logs=random_logs(tmp_path / "logs.npz"))
     assert data.regenerated == "kitchen-mixed-v0"
     assert len(data.obs) == 5
     np.testing.assert_array_equal(np.flatnonzero(data.not_done == 0), [1, 4])
@@ -138,9 +146,9 @@ def test_bad_logs_are_refused(tmp_path):
         ({"length": np.array([3.0, 4.0])}, "do not fit together"),
     ):
         with pytest.raises(UserError, match=message):
-            demonstrations.load(logs(path, **changed))
+            demonstrations.load_demonstrations(random_logs(path, **changed))
     np.savez(path, qpos=np.zeros(3))
     with pytest.raises(UserError, match="missing qvel, ctrl, length"):
-        demonstrations.load(path)
+        demonstrations.load_demonstrations(path)
     with pytest.raises(UserError, match="no such log of demonstrations"):
-        demonstrations.load(tmp_path / "none.npz")
+        demonstrations.load_demonstrations(tmp_path / "none.npz")

@@ -12,10 +12,10 @@ from gymnasium.utils.env_checker import check_env
 import edp
 from edp.cli import main
 from edp.cli.parser import Parser, add_columns, columns_of
+from edp.data.dataset import read_dataset
 from edp.data.formats import open_log
-from edp.data.log import read
 
-FOLDER = Path(__file__).parents[1] / "examples" / "heating"
+FOLDER = Path(__file__).parents[2] / "examples" / "heating"
 sys.path.insert(0, str(FOLDER))
 
 import logs  # noqa: E402
@@ -140,7 +140,7 @@ def test_the_mapping_fits_the_logs(table, rows):
     assert log.observation_names == heating.OBSERVATIONS
     assert log.action_names == heating.ACTIONS
     assert log.left_out == ("operator", "time")
-    dataset = read(log)
+    dataset = read_dataset(log)
     turns = DAYS // heating.DAYS
     assert dataset.obs.shape == (turns * (heating.STEPS - 1), len(heating.OBSERVATIONS))  # the last states are unknown
     assert dataset.not_done.all()

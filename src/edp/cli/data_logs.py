@@ -1,16 +1,16 @@
-"""edp data check, convert and record: logs of one's own."""
+"""edp data check, convert and record: the user's own data."""
 
 import json
 from pathlib import Path
 
-from edp.cli.parser import Parser, add_columns, columns_of, flag
+from edp.cli.parser import Parser, add_columns, as_flags, columns_of, flag
 from edp.cli.signals import ending_on_sigterm
 from edp.errors import UserError
 
 CHECK = """Look at data before training on it: what is in it, what looks wrong, and what that would do to training. It
 also draws a page of pictures. The exit code is 1 if training would refuse it, or quietly learn what is wrong."""
-CONVERT = """Write data in another format: .hdf5 (D4RL's layout), .npz, .csv, .parquet or minari:NAME. Steps, their
-order and the ends of episodes stay what they are; other columns are left out."""
+CONVERT = """Write data in another format. Steps, their order and the ends of episodes stay the same; other columns are
+left out."""
 RECORD = """Record episodes of a policy in any Gymnasium environment: your own callable (module:function), a trained
 run, or random actions."""
 PICTURES = (".png", ".svg", ".pdf")
@@ -31,68 +31,77 @@ def check(argv: list[str]) -> int:
     from edp.files import check_writable
 
     meaning, ranges = columns_of(values)
-    title = values.data.removeprefix(formats.MINARI).replace("/", "-") if values.data.startswith(formats.MINARI) else ""
-    page = values.out or Path(f"{title or Path(values.data).absolute().stem}-check.png")
+    prefix = formats.prefix_of(values.data)
+    title = values.data.removeprefix(prefix).replace("/", "-") if prefix else Path(values.data).absolute().stem
+    page = values.out or Path(f"{title}-check.png")
     if page.suffix not in PICTURES:
         raise UserError(f"{page}: pictures are {', '.join(PICTURES)}")
     log = formats.open_log(values.data, meaning)
-    found = health.examine(log, ranges.get("action_low", ()), ranges.get("action_high", ()))
+    examined = health.examine_log(log, ranges.get("action_low", ()), ranges.get("action_high", ()))
+    examined.findings = [each._replace(effect=as_flags(each.effect)) for each in examined.findings]
     if not values.no_picture:
         check_writable(page)
-        pictures.draw(found, page)
+        pictures.draw_health(examined, page)
     if values.json:
-        print(json.dumps(health.to_json(found)))
+        print(json.dumps(health.health_json(examined)))
     else:
-        show(found, log)
+        print_health(examined, log)
         if not values.no_picture:
             print(f"pictures: {page}")
-    return EXIT_BAD if any(finding.level != "note" for finding in found.findings) else 0
+    return EXIT_BAD if any(finding.level != "note" for finding in examined.findings) else 0
 
 
-def show(found, log) -> None:
+def print_health(examined, log) -> None:
     import numpy as np
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     console = Console()
-    cut = ", the last one not finished" if found.unfinished else ""
+    cut = ", the last one not finished" if examined.unfinished else ""
     ends = lambda numbers: f"{np.min(numbers):.6g} to {np.max(numbers):.6g}, median {np.median(numbers):.6g}"  # noqa: E731
+    widths = [len(examined.columns_of(kind)) for kind in ("observation", "action")]
     lines = [
-        f"{found.name}",
-        f"{found.rows:,} steps: {len(found.of('observation'))} observations, {len(found.of('action'))} actions",
-        f"{len(found.lengths):,} episodes{cut}: {found.terminals:,} ended, {found.timeouts:,} cut off",
-        f"lengths {ends(found.lengths)}",
-        f"returns {ends(found.returns)}",
+        f"{examined.name}",
+        f"{examined.rows:,} steps: {widths[0]} observations, {widths[1]} actions",
+        f"{len(examined.lengths):,} episodes{cut}: {examined.terminals:,} ended, {examined.timeouts:,} cut off",
+        f"lengths {ends(examined.lengths)}",
+        f"returns {ends(examined.returns)}",
     ]
     if log.left_out:
         lines.append(f"not used: {', '.join(log.left_out[:12])}{', …' if len(log.left_out) > 12 else ''}")
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-    gaps = any(column.not_finite for column in found.columns)
+    gaps = any(column.not_finite for column in examined.columns)
     table = Table("", "column", "lowest", "mean", "highest", "std", *(["no number"] if gaps else []))
-    for column in found.columns:
+    for column in examined.columns:
         numbers = [f"{number:.5g}".replace("nan", "") for number in (column.low, column.mean, column.high, column.std)]
-        missing = [f"{column.not_finite:,} of {found.rows:,}" if column.not_finite else ""] if gaps else []
+        missing = [f"{column.not_finite:,} of {examined.rows:,}" if column.not_finite else ""] if gaps else []
         table.add_row(column.kind, escape(column.name), *numbers, *missing)
     console.print(table)
-    for finding in found.findings:
+    for finding in examined.findings:
         text = f"[{LEVELS[finding.level]}]{finding.level}[/]: {escape(finding.what)}\n  {escape(finding.effect)}"
         console.print(text, highlight=False, soft_wrap=True)
-    if not found.findings:
+    if not examined.findings:
         console.print("nothing looks wrong", highlight=False)
 
 
 def add_data(parser: Parser) -> None:
-    parser.add_argument(
-        "data", metavar="DATA", help="a .hdf5, .npz, .csv or .parquet file, a folder of tables, or minari:NAME"
-    )
+    from edp.data.formats import describe_formats
+
+    parser.add_argument("data", metavar="DATA", help=describe_formats())
+
+
+def add_target(parser: Parser) -> None:
+    from edp.data.formats import describe_formats
+
+    parser.add_argument("to", metavar="TO", help=f"where to: {describe_formats(written=True)}")
 
 
 def convert(argv: list[str]) -> int:
     parser = Parser("edp data convert", CONVERT, "FROM TO")
     add_data(parser)
-    parser.add_argument("to", metavar="TO", help="where to: the name says the format")
+    add_target(parser)
     add_columns(parser)
     values = parser.parse(argv)
 
@@ -112,16 +121,16 @@ def convert(argv: list[str]) -> int:
     if why:
         note(f"{values.to}: will not say that this was recorded in {log.env} ({why})")
     with ending_on_sigterm():
-        place = formats.write(values.to, log)
-    if values.to.startswith(formats.MINARI) and not formats.knows_next(log):
-        note("Minari needs the state after a step: the last step of each episode that was cut off is left out")
+        place = formats.write_log(values.to, log)
+    if formats.loses_steps(values.to, log):
+        note(f"{values.to}: the last step of each episode that was cut off is left out, for its next state is unknown")
     print(place)
     return 0
 
 
 def record(argv: list[str]) -> int:
     parser = Parser("edp data record", RECORD, "TO --env ID")
-    parser.add_argument("to", metavar="TO", help="where to: .hdf5, .npz, .csv, .parquet or minari:NAME")
+    add_target(parser)
     parser.add_argument("--env", required=True, metavar="ID", help="a Gymnasium environment (ID or module:ID)")
     parser.add_argument("--policy", metavar="…", help="module:function, or a run directory (default: random actions)")
     parser.add_argument("--episodes", type=int, default=10, metavar="…", help="how many (default: 10)")
@@ -137,15 +146,15 @@ def record(argv: list[str]) -> int:
 
     from edp.cli.progress import counting, note
     from edp.data import formats
-    from edp.data.synthesis.record import record as play
+    from edp.data.synthesis.record import record as record_episodes
     from edp.envs.make import import_env
 
     formats.check_target(values.to)
     import_env(values.env)
     with counting("episodes", values.episodes) as advance:
-        log = play(
+        log = record_episodes(
             values.env,
-            actor(values.policy),
+            policy_of(values.policy),
             episodes=values.episodes,
             seed=values.seed,
             max_steps=values.max_steps,
@@ -153,13 +162,13 @@ def record(argv: list[str]) -> int:
             on_note=note,
         )
     with ending_on_sigterm():
-        place = formats.write(values.to, log)
+        place = formats.write_log(values.to, log)
     print(f"{place}: {log.size:,} steps")
     return 0
 
 
-def actor(name: str | None):
-    """What acts: a run's policy, or the user's own callable."""
+def policy_of(name: str | None):
+    """Load a run's policy, or the user's callable; None stands for random actions."""
     if name is None:
         return None
     if (Path(name) / "config.json").is_file():

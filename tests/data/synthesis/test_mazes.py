@@ -3,10 +3,10 @@ import pytest
 
 import edp.envs  # noqa: F401
 from edp.data import tasks
-from edp.data.formats import hdf5
 from edp.data.synthesis import lookalikes
 from edp.data.synthesis.mazes import cell_of, distances, waypoint
 from edp.envs.antmaze import MAZES, cells, centre
+from support.logs import read_hdf5
 
 
 @pytest.mark.parametrize("maze", MAZES)
@@ -36,7 +36,7 @@ def test_d4rls_ant_reaches_the_goal_of_the_umaze(reference, monkeypatch, tmp_pat
     path = tmp_path / "umaze.hdf5"
     policy = reference("policies/antmaze__d4rl_ant_hierarch_goal_policy.npz")
     make_look_alike("antmaze-umaze-v0", path, policy, transitions=8400)
-    data = hdf5.read(path, 700, "reached")
+    data = read_hdf5(path, 700, "reached")
     assert data.regenerated == "antmaze-umaze-v0"
     assert len(data.returns) == 12
     assert data.returns.mean() >= 0.6
@@ -46,4 +46,4 @@ def test_d4rls_ant_reaches_the_goal_of_the_umaze(reference, monkeypatch, tmp_pat
 def make_look_alike(name, path, policy, transitions):
     task = tasks.get(name)
     noise = lookalikes.default_noise(task)
-    lookalikes.look_alike(task, path, [(policy, 1.0)], None, transitions, noise, 0, 1, lambda _: None)
+    lookalikes.make_look_alike(task, path, [(policy, 1.0)], None, transitions, noise, 0, 1, lambda _: None)

@@ -1,0 +1,236 @@
+"""Findings: what in a log makes training fail, or worse than it could be."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from edp.data.checks import CONSTANT, FINER, Rounding
+from edp.data.log import LARGEST, Log, Steps
+from edp.data.statistics import ColumnSummary, Statistics
+from edp.data.units import Units
+
+JUMP = 15.0  # times the usual change of a column, and more than its std: in most columns, another episode begins
+FINE = 1 / 512  # of a column's range: float32 then distinguishes 256 values of it
+
+
+class Finding(NamedTuple):
+    """Something that the user should know."""
+
+    level: str  # "error": training refuses it; "warning": it goes wrong quietly; "note": good to know
+    what: str
+    effect: str  # on training, and what to do
+
+
+def find_bad_numbers(statistics: Statistics) -> list[Finding]:
+    findings = []
+    for kind in ("observation", "action", "reward"):
+        bad = [column for column in statistics.columns_of(kind) if column.not_finite]
+        if bad:
+            worst = max(bad, key=lambda column: column.not_finite)
+            findings.append(
+                Finding(
+                    "error",
+                    f"{sum(column.not_finite for column in bad):,} NaN, Inf or too large numbers in {len(bad)} "
+                    f"{kind} column(s), most in {worst.name!r}, there first in row {worst.first_not_finite}",
+                    "training refuses them: fill them in, or leave such rows out",
+                )
+            )
+    return findings
+
+
+def find_wrong_ends(statistics: Statistics, apart: int, has_next: bool) -> list[Finding]:
+    findings, episodes, lengths = [], len(statistics.lengths), statistics.lengths
+    finished = lengths[:-1] if statistics.unfinished else lengths
+    if not statistics.terminals and not statistics.timeouts:
+        findings.append(
+            Finding(
+                "warning",
+                "no terminals and no timeouts: all of it is one episode",
+                "returns, held-out episodes and the best episodes mean nothing; where episodes begin anew, a wrong "
+                "state follows: mark their ends (timeouts, or `episode_column` of a table)",
+            )
+        )
+    elif not statistics.terminals:
+        findings.append(
+            Finding(
+                "note",
+                "no terminals at all: every episode was cut off",
+                "right for processes that go on; if an episode can fail or succeed, mark that, or it cannot be learned",
+            )
+        )
+    longest = int(lengths.max())
+    at_limit = int((finished == longest).sum())
+    if (
+        statistics.terminals
+        and not statistics.timeouts
+        and longest > 1
+        and at_limit > 1
+        and at_limit >= 0.2 * len(finished)
+    ):
+        findings.append(
+            Finding(
+                "warning",
+                f"{at_limit:,} of {len(finished):,} episodes have the length {longest:,}, and all are marked terminal",
+                "a time limit seems to be marked as an end: values would learn that nothing comes after it. Use "
+                f"`episode_limit={longest}`",
+            )
+        )
+    single = int((lengths == 1).sum())
+    if single and episodes > 1:
+        level = "note" if single == episodes else "warning"
+        findings.append(
+            Finding(
+                level,
+                f"{single:,} of {episodes:,} episodes have one step",
+                "fine for a bandit; otherwise ends are marked where there are none"
+                + ("" if has_next else " (and such steps are dropped, for their next state is unknown)"),
+            )
+        )
+    if apart:
+        findings.append(
+            Finding(
+                "warning",
+                f"{apart:,} times the state after a step is not the one that the next step of the episode begins with",
+                "an episode probably ends there and is not marked: returns and n-step values cross the border",
+            )
+        )
+    return findings
+
+
+def find_jumps(sample: Steps, every: int) -> list[Finding]:
+    """Look for leaps in most columns at once, if there are no next states to compare with."""
+    if sample.next_observations is not None or every > 1 or len(sample.rewards) < 10:
+        return []
+    observations = sample.observations.astype(np.float64)
+    observations[~(np.abs(observations) <= LARGEST)] = np.nan
+    change = np.abs(np.diff(observations, axis=0))
+    known = np.isfinite(change).any(axis=0)
+    observations, change = observations[:, known], change[:, known]
+    usual = np.nanmedian(change, axis=0)
+    moving = usual > 0
+    if not moving.any():
+        return []
+    far = np.maximum(JUMP * usual, np.nanstd(observations, axis=0))[moving]
+    leap = ((change[:, moving] > far).mean(axis=1) > 0.5) & ~sample.ends[:-1]
+    if not leap.any():
+        return []
+    return [
+        Finding(
+            "warning",
+            f"{int(leap.sum()):,} times most observations leap in an episode, first after row {int(np.argmax(leap))}",
+            "maybe another episode begins there: without a mark, a wrong state is taken for the next one",
+        )
+    ]
+
+
+def find_useless_columns(statistics: Statistics) -> list[Finding]:
+    findings = []
+    for kind, effect in (
+        ("observation", "it tells the policy nothing: leave it out"),
+        ("action", "there is nothing to choose: leave it out, or training refuses it for want of a range"),
+    ):
+        constant = [
+            column for column in statistics.columns_of(kind) if column.high - column.low <= CONSTANT * abs(column.high)
+        ]
+        if constant:
+            names = ", ".join(repr(column.name) for column in constant[:5]) + (", …" if len(constant) > 5 else "")
+            level = "error" if kind == "action" else "note"
+            findings.append(Finding(level, f"{len(constant)} constant {kind} column(s): {names}", effect))
+    for column in statistics.columns_of("observation"):
+        far = max(abs(column.high - column.mean), abs(column.mean - column.low)) / (column.std or 1.0)
+        if far > 50:
+            findings.append(
+                Finding(
+                    "warning",
+                    f"observation {column.name!r} reaches {far:.0f} standard deviations from its mean "
+                    f"({column.low:.4g} to {column.high:.4g})",
+                    "a sensor's error value? It would dominate the scaling: leave such rows out",
+                )
+            )
+    return findings
+
+
+def find_coarse_columns(rounding: Rounding, log: Log) -> list[Finding]:
+    """Look for columns with small changes of large numbers."""
+    refused = rounding.refused(log)
+    return [
+        Finding("error", what, f"training refuses it: {FINER}")
+        if what in refused
+        else Finding("warning", what, f"the policy sees it in coarse steps: {FINER}")
+        for what in rounding.coarse(log, FINE)
+    ]
+
+
+def find_wrong_ranges(statistics: Statistics, low: Sequence[float], high: Sequence[float]) -> list[Finding]:
+    """Look for actions outside of their range, which is that of the data unless it is given."""
+    columns, findings = statistics.columns_of("action"), []
+    for side, given in (("low", low), ("high", high)):
+        if len(given) not in (0, 1, len(columns)):
+            what = f"action_{side} has {len(given)} numbers, and there are {len(columns)} action(s)"
+            return [Finding("error", what, "training refuses it: give one number for each, or one for all")]
+    for column, a, b in zip(columns, *range_ends(columns, low, high), strict=True):
+        what = f"action {column.name!r} spans {column.low:.6g} to {column.high:.6g}, and its range is {a:g} to {b:g}"
+        if (low or high) and (not a < b or is_outside(column, a, b)):
+            effect = "training refuses it: widen the range (`action_low`, `action_high`), or leave such rows out"
+            findings.append(Finding("error", what, effect))
+    wide = [column for column in columns if max(abs(column.low), abs(column.high)) > 1.001]
+    if wide:
+        ends = min(column.low for column in wide), max(column.high for column in wide)
+        source = "the one given" if low and high else "the data's where `action_low` and `action_high` do not say it"
+        what = f"actions are not in [-1, 1] (they span {ends[0]:.4g} to {ends[1]:.4g})"
+        findings.append(Finding("note", what, f"each is scaled to it and back; the range is {source}"))
+    return findings
+
+
+def range_ends(
+    columns: list[ColumnSummary], low: Sequence[float], high: Sequence[float]
+) -> tuple[Sequence[float], ...]:
+    """Return the low and the high end of each action's range."""
+    each = lambda given, data: list(given) * (len(columns) if len(given) == 1 else 1) or data  # noqa: E731
+    return each(low, [column.low for column in columns]), each(high, [column.high for column in columns])
+
+
+def is_outside(column: ColumnSummary, low: float, high: float) -> bool:
+    """Return whether training would refuse a column's lowest or highest number."""
+    units = Units((0.0,), (1.0,), (low,), (high,))
+    return bool(units.outside(units.action_in(np.array([column.low, column.high]))).any())
+
+
+def find_useless_rewards(statistics: Statistics) -> list[Finding]:
+    reward = statistics.columns_of("reward")[0]
+    if reward.high - reward.low <= CONSTANT * abs(reward.high):
+        return [
+            Finding(
+                "warning",
+                f"every reward is {reward.low:g}",
+                "nothing tells good actions from bad ones: `algo=bc` learns to imitate, others have nothing to learn",
+            )
+        ]
+    share = float((statistics.rewards != 0).mean())
+    if share < 0.01:
+        return [
+            Finding(
+                "note",
+                f"rewards are sparse: {share:.2%} of the steps have one",
+                "values have to travel far: `n_step`, a larger `discount` or IQL help",
+            )
+        ]
+    return []
+
+
+def find_duplicates(sample: Steps, every: int) -> list[Finding]:
+    """Look for steps with equal observations and actions."""
+    pairs = np.ascontiguousarray(np.concatenate([sample.observations, sample.actions], axis=1).astype(np.float32))
+    different = len(np.unique(pairs.view(np.dtype((np.void, pairs.dtype.itemsize * pairs.shape[1])))))
+    again = len(pairs) - different
+    if again <= 0.01 * len(pairs):
+        return []
+    where = f" (of {len(pairs):,} that were looked at)" if every > 1 else ""
+    return [
+        Finding(
+            "note" if again < 0.5 * len(pairs) else "warning",
+            f"{again:,} steps{where} have an observation and an action that another one has, too",
+            "each copy counts; if files were put in twice, held-out episodes are no test",
+        )
+    ]

@@ -1,0 +1,106 @@
+"""Columns of Arrow tables as NumPy arrays."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from edp.data.checks import first_not_finite
+from edp.errors import UserError
+
+MANY = 2**16  # numbers in a list, too many to name
+
+
+def arrow_numbers(column: Any, name: str, path: Path, row: int, finite: bool = True, each: int = 1) -> np.ndarray:
+    """Convert a column to float32 or float64: one number or a list of numbers in each row.
+
+    ``row`` is the row of the file in which the column starts, for messages. Nested lists are taken apart by recursion;
+    ``each`` counts the entries of one row.
+    """
+    kind = column.type
+    if finite or pa.types.is_nested(kind):
+        refuse_empty_cells(column, name, path, row, each)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        width = list_width(column, name, path, row, each)
+        return arrow_numbers(column.flatten(), name, path, row, finite, each * width).reshape(len(column), -1)
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        if not (pa.types.is_decimal(kind) or (pa.types.is_null(kind) and not finite)):
+            raise UserError(f"{path}: column {name!r} holds {kind}, not numbers")
+        column = column.cast(pa.float64())
+    if column.null_count:  # a boolean without a value would become an object
+        column = column.cast(pa.float64(), safe=False)
+    numbers = column.to_numpy(zero_copy_only=False)
+    numbers = numbers if numbers.dtype == np.float32 else numbers.astype(np.float64)
+    bad = first_not_finite(numbers) if finite else None
+    if bad is not None:
+        value, at = numbers[bad[0]], row + bad[0] // each
+        what = "too large a number in row {}:" if np.isfinite(value) else "no number in row {}, but"
+        raise UserError(f"{path}: column {name!r} has {what.format(at)} {value}")
+    return numbers
+
+
+def list_width(column: Any, name: str, path: Path, row: int, each: int) -> int:
+    """Return the length of a column's lists, which has to be the same in every row."""
+    lengths = pc.call_function("list_value_length", [column]).to_numpy(zero_copy_only=False)
+    if len(np.unique(lengths)) > 1:
+        at = int(np.argmax(lengths != lengths[0]))
+        raise UserError(
+            f"{path}: column {name!r} has {lengths[at]} numbers in row {row + at // each}, and {lengths[0]} before"
+        )
+    if not lengths[0]:
+        raise UserError(f"{path}: column {name!r} holds lists without numbers, from row {row} on: leave it out")
+    return int(lengths[0])
+
+
+def refuse_empty_cells(column: Any, name: str, path: Path, row: int, each: int = 1) -> None:
+    if column.null_count:
+        at = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False))) // each
+        line = f" (line {row + at + 2})" if path.suffix.lower() == ".csv" else ""
+        raise UserError(
+            f"{path}: column {name!r} is empty in row {row + at}{line}, and maybe in others: fill such rows, or leave "
+            "them out"
+        )
+
+
+def arrow_labels(column: Any, name: str, path: Path, row: int) -> Any:
+    """Return the labels of episodes, which can be compared with each other."""
+    refuse_empty_cells(column, name, path, row)
+    labels = column.dictionary_decode() if isinstance(column.type, pa.DictionaryType) else column
+    if pa.types.is_floating(labels.type):
+        arrow_numbers(labels, name, path, row)  # refuses NaN, which differs from itself
+    if pa.types.is_nested(labels.type):
+        raise UserError(f"{path}: column {name!r} holds {labels.type}, not labels of episodes")
+    return labels
+
+
+def label_changes(labels: Any) -> np.ndarray:
+    """Mark the rows that are followed by a row with another label; the last row is left out."""
+    changes = pc.call_function("not_equal", [labels.slice(1), labels.slice(0, len(labels) - 1)])
+    return changes.to_numpy(zero_copy_only=False)
+
+
+def side_by_side(parts: list[np.ndarray]) -> np.ndarray:
+    """Stack columns of one or more numbers into one array of rows."""
+    widths = [part.shape[1] if part.ndim == 2 else 1 for part in parts]
+    together = np.empty((len(parts[0]), sum(widths)), np.result_type(*parts))
+    start = 0
+    for part, width in zip(parts, widths, strict=True):
+        together[:, start : start + width] = part if part.ndim == 2 else part[:, None]
+        start += width
+    return together
+
+
+def number_names(schema: pa.Schema, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Name each number of some columns, or return nothing if only the rows tell how many there are."""
+    numbered = []
+    for name in names:
+        kind, shape = schema.field(name).type, []
+        while pa.types.is_fixed_size_list(kind):
+            kind, shape = kind.value_type, [*shape, kind.list_size]
+        if pa.types.is_nested(kind) or math.prod(shape) > MANY:
+            return ()
+        numbered += [f"{name}.{i}" for i in range(math.prod(shape))] if shape else [name]
+    return tuple(numbered)

@@ -1,0 +1,34 @@
+"""Fixtures of the tests of data formats."""
+
+import resource
+from pathlib import Path
+
+import pytest
+
+from support.logs import (
+    NUMBERS,
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def little_memory():
+    """What goes wrong here should not take the machine's memory with it."""
+    before, pages = resource.getrlimit(resource.RLIMIT_AS), Path("/proc/self/statm")
+    if pages.exists():
+        used = int(pages.read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + 8 * 2**30, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A name in a format that nothing has yet."""
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    monkeypatch.setenv("EDP_CACHE", str(tmp_path / "cache"))
+
+    def new(form):
+        number = next(NUMBERS)
+        return f"minari:random/log{number}-v0" if form == "minari:" else str(tmp_path / f"{number}{form}")
+
+    return new

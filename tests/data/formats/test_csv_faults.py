@@ -1,0 +1,94 @@
+"""CSV files with wrong cells, quotes and encodings."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edp.data import formats
+from edp.data.dataset import read_dataset, read_steps
+from edp.errors import UserError
+from support.logs import (
+    examples,
+)
+from support.malformed import (
+    assert_one_line,
+    reads_or_refuses,
+    small_log,
+    write_small_csv,
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "message"),
+    [
+        (0, "", "column 'observation_0' is empty in row 2 (line 4)"),
+        (2, "x", "a.csv: 'x' in column 'action_0', line 4, is not a number"),
+        (2, '"20,5"', "'20,5' in column 'action_0', line 4, is not a number: a decimal comma? Write 20.5"),
+        (3, "1e400", "column 'reward' has no number in row 2, but inf"),
+        (4, "2", "'2' in column 'terminal', line 4, is neither 0 nor 1"),
+        (5, "", "column 'episode' is empty in row 2 (line 4)"),
+    ],
+)
+def test_a_bad_cell_is_refused(tmp_path, column, cell, message):
+    path = tmp_path / "a.csv"
+    write_small_csv(path, small_log())
+    rows = [line.split(",") for line in path.read_text().splitlines()]
+    rows[3][column] = cell
+    path.write_text("".join(",".join(row) + "\n" for row in rows))
+    with pytest.raises(UserError, match=re.escape(message)):
+        read_dataset(formats.open_log(str(path)))
+
+
+@pytest.mark.parametrize("block", [200, 2**20])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_quote_takes_no_rows_with_it(tmp_path, monkeypatch, block, end):
+    monkeypatch.setattr("edp.data.formats.csv_faults.BLOCK", block)
+    path = tmp_path / "a.csv"
+    write_small_csv(path, small_log())
+    lines = path.read_text().splitlines()
+
+    def write(texts):
+        cells = ["text", *(texts.get(row, '"a ""text"", quoted"') for row in range(2, len(lines) + 1))]
+        path.write_bytes(end.join(f"{line},{cell}" for line, cell in zip(lines, cells, strict=True)).encode())
+
+    write({4: '5" pipe', 5: "", 6: '"x"y'})
+    assert len(read_steps(formats.open_log(str(path))).rewards) == len(lines) - 1
+    for texts in ({5: '"begin', 8: 'end"'}, {5: f'"begin{end}end"'}, {5: '"begin'}):
+        write(texts)
+        with pytest.raises(UserError, match=r"a\.csv: line 5 ends within quotes: a stray quote, or a text") as error:
+            read_dataset(formats.open_log(str(path)))
+        assert_one_line(error.value, "a.csv")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+@pytest.mark.parametrize("place", ["header", "episode"])
+def test_other_encodings_are_told(tmp_path, encoding, place):
+    path = tmp_path / "a.csv"
+    label, name = ("Süd", "wind") if place == "episode" else ("south", "höhe")
+    lines = [f"observation_0,action_0,reward,episode,{name}", *[f"{i}.5,0.1,1,{label},3" for i in range(9)]]
+    path.write_bytes("\n".join(lines).encode(encoding))
+    with pytest.raises(UserError, match="save it as UTF-8"):
+        read_dataset(formats.open_log(str(path)))
+
+
+CELLS = ["", "nan", "inf", "-inf", "1e39", "1e400", "x", '"', '"a', "1,5", "1;5", "true", "2", "0.5", "\xff", "\0", "٣"]
+
+
+@examples(150)
+@given(
+    cells=st.lists(
+        st.tuples(st.integers(0, 12), st.integers(0, 5), st.sampled_from(CELLS) | st.text(max_size=6)), max_size=3
+    ),
+    encoding=st.sampled_from(["utf-8", "latin-1", "utf-16", "utf-8-sig"]),
+    end=st.sampled_from(["\n", "\r\n", "\r", ""]),
+)
+def test_csv_with_any_cells_is_refused_or_harmless(tmp_path, cells, encoding, end):
+    path = tmp_path / "a.csv"
+    write_small_csv(path, small_log())
+    rows = [line.split(",") for line in path.read_text().splitlines()]
+    for row, column, cell in cells:
+        rows[row][column] = cell
+    path.write_bytes(end.join(",".join(row) for row in rows).encode(encoding, "replace"))
+    reads_or_refuses(path)
