@@ -51,8 +51,8 @@ def prose(text: str) -> str:
 def about() -> str:
     return prose(f"""
         All numbers here were measured on {machine()}, whose speed varies by a factor of two within minutes, unless
-        something else is said. So only ratios measured in alternation in one process are meaningful. Medians and spreads
-        are in `results/`, and this page is filled from there (`python scripts/fill_docs.py`).
+        something else is said. So only ratios measured in alternation in one process are meaningful. Medians and
+        spreads are in `results/`, and this page is filled from there (`python scripts/fill_docs.py`).
         """)
 
 
@@ -121,8 +121,8 @@ def steps() -> str:
     text = prose(f"""
         ({gemms(found)}.) Neither K nor the size of the data set changes the work of a step: the times of those rows
         differ from the first one's by factors of {min(same):.2f} to {max(same):.2f}, which is measurement noise. Five
-        seeds in one program cost {times["td3bc, 5 seeds"]:.1f} times one seed. On a CPU they run one after the other, because
-        batches of small matrix products are slow there; on accelerators they are one batch.
+        seeds in one program cost {times["td3bc, 5 seeds"]:.1f} times one seed. On a CPU they run one after the
+        other, because batches of small matrix products are slow there; on accelerators they are one batch.
         """)
     return f"{table(head, cells)}\n\n{text}"
 
@@ -237,8 +237,8 @@ def tables() -> str:
     text = prose(f"""
         (The file was in the system's cache, except for the first read of {len(found["edp"]["seconds"])}.) `edp` takes
         {statistics.median(found["edp_over_pyarrow"]):.0f} times as long as decoding alone: it turns columns into rows,
-        adds the state after each step, checks the values, and writes nearly twice as many bytes as it reads to temporary
-        files in the cache folder. Packing for training then writes them once more.
+        adds the state after each step, checks the values, and writes nearly twice as many bytes as it reads to
+        temporary files in the cache folder. Packing for training then writes them once more.
         """)
     return f"{table(['', 'MB/s of numbers', 'memory that the process holds'], rows)}\n\n{text}"
 
