@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test test-quick coverage test-faults lint types bench compare picture clean
+.PHONY: run test test-quick coverage test-faults lint types docs check-wheel bench compare picture clean
 
 # The paper's settings are for two million steps. For ten thousand: larger steps, targets that follow faster, less weight on
 # values that are still being learned, and cheaper samples in training (but not in acting).
@@ -32,6 +32,12 @@ lint: .venv/ready-dev
 types: .venv/ready-dev
 	$(BIN)/pyright
 	$(BIN)/pyright -p pyright-strict.json
+
+docs: .venv/ready-dev  ## the documentation site, in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+check-wheel:  ## install the wheel with the newest versions that pyproject.toml allows, and use it (some minutes)
+	$(PYTHON) scripts/check_wheel.py
 
 bench: .venv/ready  ## training, evaluation and data against the machine's own rates (wants an idle machine)
 	$(BIN)/edp bench --json results/bench.json --picture docs/bench.png
