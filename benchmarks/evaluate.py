@@ -43,7 +43,7 @@ def main() -> None:
     inputs = jnp.zeros((1, EPISODES, OBS)), jnp.zeros((1, EPISODES)), jnp.zeros((1, EPISODES), jnp.int32)
     places = jax.random.split(jax.random.key(1), (1, EPISODES))
     flops = STEPS * matmul_flops(
-        lambda *args: act.__wrapped__(*args, Selection(ACTIONS)),
+        lambda *args: act.__wrapped__(*args, Selection(ACTIONS)),  # pyright: ignore
         policies,
         critics,
         None,

@@ -11,7 +11,7 @@ from matplotlib.text import Text
 from edp.config.choice import choose
 from edp.config.spec import Spec
 from edp.data import tasks
-from edp.data.units import plain
+from edp.data.units import identity_units
 from edp.report.collect import Entry, read_runs
 from edp.report.markup import Table
 from edp.runs.provenance import provenance
@@ -25,7 +25,7 @@ HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window
 def config_of(task: str, algorithm: str, policy: str) -> str:
     known = tasks.get(task)
     parts = settle(choose(algorithm, policy), known).parts
-    spec = Spec(known, *parts, units=plain(*known.dims))
+    spec = Spec(known, *parts, units=identity_units(*known.dims))
     about = {
         "command": ["edp", "train", task, "--algo", algorithm],
         "device": "1 × cpu",
