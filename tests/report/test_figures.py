@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from fake import ablate, check_svg, entries, figure_texts, make
 
+from edp.drawing import svg
 from edp.report.collect import read_run
-from edp.report.drawing import svg
 from edp.report.figures import all_figures
 
 

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from edp.drawing import COLOURS, drawing_style, fitted_text, fix_layout
 from edp.report import page
 from edp.report.ablations import PAPER_FIGURES, Ablation, are_drawable, drawable_numbers, find_ablations
 from edp.report.collect import Entry, seed_spread
-from edp.report.drawing import COLOURS, drawing_style, fitted_text, fix_layout
 from edp.report.paper_figures import domain_figure, speed_figure
 from edp.report.paper_tables import Rates
 from edp.report.tables import score_kind
