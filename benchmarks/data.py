@@ -86,10 +86,8 @@ def making() -> dict:
     from edp.data.synthesis.make import SHARD, STYLE, Behaviour, roll_out
     from edp.envs.make import make_env
 
-    actor, envs = (
-        behaviours.load_built_in("hopper-medium"),
-        [make_env("edp/hopper-d4rl-v2") for _ in range(STYLE.parallel)],
-    )
+    actor = behaviours.load_built_in("hopper-medium")
+    envs = [make_env("edp/hopper-d4rl-v2") for _ in range(STYLE.parallel)]
     env, rng = make_env("edp/hopper-d4rl-v2"), np.random.default_rng(0)
 
     def recorded(seed: int) -> list[np.ndarray]:

@@ -56,7 +56,7 @@ def main() -> None:
         print(f"  ({time.perf_counter() - start:.0f} s)", flush=True)
     pairs = np.array([(row["score"], row["value"]) for row in rows])
     result = {
-        "task": spec.task.name,
+        "task": spec.task.name,  # pyright: ignore[reportPossiblyUnboundVariable]
         "options": asdict(options),
         "rank_correlation": float(spearmanr(*pairs.T)[0]),
         "best_by_value": float(pairs[np.argmax(pairs[:, 1]), 0]),

@@ -22,8 +22,7 @@ import numpy as np
 
 from edp.acting.selection import acting_models
 from edp.data.locate import find_task_file
-from edp.diffusion import Sampler
-from edp.diffusion.samplers import GRIDS
+from edp.diffusion import GRIDS, Sampler
 from edp.files import write_json
 from edp.runs import load
 from edp.runs.directory import Run

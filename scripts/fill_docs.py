@@ -50,9 +50,9 @@ def prose(text: str) -> str:
 
 def about() -> str:
     return prose(f"""
-        All numbers here were measured on {machine()}, whose own speed wanders by a factor of two within minutes, unless
-        something else is said. So only ratios measured in turns in one process mean much; medians and spreads are in
-        `results/`, and this page is filled from there (`python scripts/fill_docs.py`).
+        All numbers here were measured on {machine()}, whose speed varies by a factor of two within minutes, unless
+        something else is said. So only ratios measured in alternation in one process are meaningful. Medians and
+        spreads are in `results/`, and this page is filled from there (`python scripts/fill_docs.py`).
         """)
 
 
@@ -120,9 +120,9 @@ def steps() -> str:
     same = [times[name] for name in shown if "K =" in name or "rows" in name]
     text = prose(f"""
         ({gemms(found)}.) Neither K nor the size of the data set changes the work of a step: the times of those rows
-        differ from the first one's by factors of {min(same):.2f} to {max(same):.2f}, which is the machine's noise. Five
-        seeds in one program cost {times["td3bc, 5 seeds"]:.1f} times one seed. On a CPU they take turns, because
-        batches of small matrix products are slow there; on accelerators they are one batch.
+        differ from the first one's by factors of {min(same):.2f} to {max(same):.2f}, which is measurement noise. Five
+        seeds in one program cost {times["td3bc, 5 seeds"]:.1f} times one seed. On a CPU they run one after the
+        other, because batches of small matrix products are slow there; on accelerators they are one batch.
         """)
     return f"{table(head, cells)}\n\n{text}"
 
@@ -201,7 +201,7 @@ def memory() -> str:
     return prose(f"""
         `python benchmarks/memory.py` (`results/memory.json`): an epoch of TD3+BC needs the data set and
         {size["states_beside_data"]:.1f} times the training state ({size["data"] / 1e6:.0f} MB and
-        {size["state"] / 1e6:.1f} MB for 5 million transitions), by the compiled program's own account. Streamed in
+        {size["state"] / 1e6:.1f} MB for 5 million transitions), as reported by the compiled program. Streamed in
         blocks (below), an epoch takes {spread(found["streaming"]["ratio"], 2)} of the time of one whose data is on the
         device.
         """)
@@ -235,10 +235,10 @@ def tables() -> str:
         for name, text in READERS.items()
     ]
     text = prose(f"""
-        (The file was in the system's cache, but for the first read of {len(found["edp"]["seconds"])}.) `edp` takes
+        (The file was in the system's cache, except for the first read of {len(found["edp"]["seconds"])}.) `edp` takes
         {statistics.median(found["edp_over_pyarrow"]):.0f} times as long as decoding alone: it turns columns into rows,
-        adds the state after each step, looks for what would be wrong, and writes nearly twice as many bytes as it reads
-        to files in the cache folder that go away with the process. Packing for training then writes them once more.
+        adds the state after each step, checks the values, and writes nearly twice as many bytes as it reads to
+        temporary files in the cache folder. Packing for training then writes them once more.
         """)
     return f"{table(['', 'MB/s of numbers', 'memory that the process holds'], rows)}\n\n{text}"
 

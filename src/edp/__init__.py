@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from edp.acting.policy import LoadedPolicy, load_policy
     from edp.api import fit, open_log, write
     from edp.data.arrays import from_arrays, from_episodes
@@ -32,7 +33,9 @@ PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Nothing is imported before it is needed: JAX takes its time."""
+    """Import a public name when it is first used, because importing JAX is slow."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version("edp-rl")
     for module, names in PLACES.items():
         if name in names:
             return getattr(import_module(module), name)

@@ -6,6 +6,7 @@ import os
 import sys
 from importlib import import_module
 
+import edp
 from edp.errors import UserError, unknown
 from edp.files import keep_compiled_programs
 
@@ -72,9 +73,7 @@ def dispatch(argv: list[str]) -> int:
         print(HELP, end="")
         return 0
     if argv[0] == "--version":
-        from importlib.metadata import version
-
-        print(f"edp {version('edp')}")
+        print(f"edp {edp.__version__}")
         return 0
     command, rest = argv[0], argv[1:]
     if command not in COMMANDS:

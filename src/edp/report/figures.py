@@ -100,8 +100,9 @@ def ablation_figure(name: str, runs: list[tuple[Entry, Ablation]]) -> "Figure":
 def single_ablation_figure(title: str, measure: str, ablation: Ablation) -> "Figure":
     """Draw one ablation: the mean of its seeds, and the range from the lowest to the highest seed."""
     seeds = len(next(iter(ablation.means.values())))
+    name = "one seed" if seeds == 1 else f"mean over {seeds} seeds (range: lowest to highest)"
     with drawing_style():
-        return fix_layout(value_figure(fitted_text(title, 80), measure, [(f"mean over {seeds} seed(s)", ablation)]))
+        return fix_layout(value_figure(fitted_text(title, 80), measure, [(name, ablation)]))
 
 
 def value_figure(title: str, measure: str, named: list[tuple[str, Ablation]]) -> "Figure":

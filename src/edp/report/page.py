@@ -5,7 +5,6 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+import edp
 from edp.report.collect import Entry, rounded, seed_series
 from edp.report.drawing import COLOURS
 from edp.report.markup import Table
@@ -48,7 +48,7 @@ def build_page(
     )
     return page.get_template("page.html").render(
         title=title,
-        about=f"{about}; made by edp {version('edp')} on {time.strftime('%Y-%m-%d %H:%M')}.",
+        about=f"{about}; made by edp {edp.__version__} on {time.strftime('%Y-%m-%d %H:%M')}.",
         refresh=refresh,
         style=Markup(style),
         script=Markup(script),

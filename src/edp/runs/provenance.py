@@ -6,13 +6,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("edp", "jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "gymnasium", "mujoco", "numpy")
+import edp
+
+PACKAGES = ("jax", "jaxlib", "equinox", "optax", "orbax-checkpoint", "gymnasium", "mujoco", "numpy")
 
 
 def provenance() -> dict[str, Any]:
     """Recorded when a run starts and when it is resumed."""
     return {
-        "packages": {name: version(name) for name in PACKAGES},
+        "packages": {"edp": edp.__version__} | {name: version(name) for name in PACKAGES},
         "python": platform.python_version(),
         "commit": source_commit(),
     }

@@ -108,7 +108,7 @@ def test_demonstrations_replay_as_d4rl_recorded_them(reference, tmp_path):
     demos = demonstrations.load_demonstrations(reference("kitchen/relay_kitchen_demos_skip40.npz"))
     with h5py.File(genuine) as file:
         obs, actions, rewards, terminals = (file[key][:] for key in ("observations", "actions", "rewards", "terminals"))
-    length = int(np.argmax(terminals)) + 1
+    length = int(np.argmax(terminals)) + 1  # pyright: ignore
     (demo,) = [d for d in demos if d.rows == length and np.abs(d.qpos - obs[0, :30]).max() < 0.02]
     part = demonstrations.Replay("edp/kitchen-complete-d4rl-v0", [demo], [0])(lambda _: None)
     replayed = part.columns

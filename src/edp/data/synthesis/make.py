@@ -11,6 +11,7 @@ from typing import NamedTuple
 import gymnasium
 import numpy as np
 
+import edp
 from edp.data.dataset import episode_returns
 from edp.data.formats.hdf5 import write_hdf5
 from edp.data.synthesis.behaviours import Actor
@@ -109,7 +110,8 @@ def run_and_write(
         returns = np.concatenate([whole_returns(part, episode_return) for part in own])
         summary = {"episodes": len(returns), "mean_return": float(np.mean(returns))}
         made.append({"name": name, "transitions": sum(job.rows for job in jobs), **summary})
-    packages = {f"{name}_version": version(name) for name in ("edp", "mujoco", "gymnasium", "numpy")}
+    versions = {"edp": edp.__version__} | {name: version(name) for name in ("mujoco", "gymnasium", "numpy")}
+    packages = {f"{name}_version": value for name, value in versions.items()}
     about = {"env": env_id, "seed": seed, "behaviours": json.dumps(made)}
     write_hdf5(path, columns, about | packages | (attributes or {}))
 

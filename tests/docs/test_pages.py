@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 
 
@@ -42,3 +42,11 @@ def test_files_that_documents_name_are_there():
             r"`((?:results|benchmarks|examples|scripts|docs|tests)/[\w./-]+\.\w+)`", document.read_text()
         ):
             assert (ROOT / name).exists(), f"{document.name}: {name}"
+
+
+def test_the_architecture_lists_the_packages():
+    """Every module and package at the root of the package, and no others."""
+    table = re.findall(r"^\| (`.*?`) \|", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
+    listed = {name.rstrip("/") for cell in table for name in re.findall(r"`([\w./]+)`", cell)}
+    there = {path.name for path in (ROOT / "src" / "edp").iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert listed == {name for name in there if not name.startswith("__")}
