@@ -1,5 +1,7 @@
 """The registry against D4RL's own names and numbers."""
 
+from dataclasses import asdict
+
 import gymnasium
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ import pytest
 import edp.envs  # noqa: F401
 from edp.config.defaults import DOMAINS
 from edp.data import tasks
+from edp.data.log import Log
 from edp.errors import UserError
 from support.logs import read_hdf5
 
@@ -47,3 +50,22 @@ def test_genuine_kitchen_data_scores_a_hundred(reference):
     assert len(dataset.returns) == 19
     assert task.score(dataset.returns.mean()) == 100
     assert dataset.obs.shape == (3680, 60)
+
+
+@pytest.mark.parametrize("name", ["hopper-medium-v2", "walker2d-medium-v2", "antmaze-umaze-v0", "pen-human-v1"])
+def test_sizes_are_those_of_the_environment(name):
+    task = tasks.get(name)
+    env = task.make_env()
+    assert task.dims == (*env.observation_space.shape, *env.action_space.shape)
+
+
+def test_every_task_has_its_sizes():
+    assert all(min(task.dims) > 0 for task in tasks.TASKS.values())
+    assert tasks.get("kitchen-mixed-v0").dims == (60, 9)
+    assert tasks.get("halfcheetah-medium-v2").dims == (17, 6)
+
+
+def test_a_task_of_an_older_version_has_no_sizes():
+    content = asdict(tasks.own_task("a.csv", Log("a.csv", lambda: iter([])), ""))
+    assert tasks.own_task_from_json(content).dims == (0, 0)
+    assert tasks.own_task_from_json({key: value for key, value in content.items() if key != "dims"}).dims == (0, 0)

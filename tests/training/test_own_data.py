@@ -192,7 +192,7 @@ def test_data_and_options_that_do_not_go_together(tmp_path, fails):
     assert "its actions are Discrete" in fails("train", file, "--env", "CartPole-v1", *flags(COLUMNS))
     assert "unknown task 'hoper-medium-v2'" in fails("train", "hoper-medium-v2")
     assert "no such file" in fails("train", tmp_path / "none.csv")
-    assert "--n-step would change nothing" in fails("train", file, *flags(COLUMNS), "--algo", "bc", "--n-step", "3")
+    assert "--n-step has no effect" in fails("train", file, *flags(COLUMNS), "--algo", "bc", "--n-step", "3")
     assert "--observation-columns is for tables" in fails("train", "a.npz", "--observation-columns", "x")
     assert not (tmp_path / "runs").exists()
 

@@ -26,11 +26,11 @@ look-alike of one of D4RL's (edp data make hopper-medium-v2 --policy medium.npz)
 def main(argv: list[str]) -> int:
     commands = {
         "list": list_tasks,
-        "get": get,
-        "make": make,
-        "check": data_logs.check,
-        "convert": data_logs.convert,
-        "record": data_logs.record,
+        "get": get_data,
+        "make": make_data,
+        "check": data_logs.check_data,
+        "convert": data_logs.convert_data,
+        "record": data_logs.record_data,
     }
     if not argv or argv[0] in ("-h", "--help"):
         print(HELP)
@@ -40,7 +40,7 @@ def main(argv: list[str]) -> int:
     return commands[argv[0]](argv[1:])
 
 
-def make(argv: list[str]) -> int:
+def make_data(argv: list[str]) -> int:
     parser = Parser("edp data make", MAKE, "TASK | FILE.hdf5")
     parser.add_argument("what", metavar="TASK | FILE", help="a task (edp data list), or a new file with --env")
     parser.add_argument("--env", metavar="ID", help="of a new file: a Gymnasium id, for example edp/hopper-d4rl-v2")
@@ -152,7 +152,7 @@ def split_share(text: str) -> tuple[Path, float]:
     return Path(file), number
 
 
-def get(argv: list[str]) -> int:
+def get_data(argv: list[str]) -> int:
     parser = Parser("edp data get", "Download D4RL's file for a task; a download that broke off is resumed.", "TASK")
     parser.add_argument("task", metavar="TASK", help="a task's name (edp data list), or minari:NAME")
     values = parser.parse(argv)

@@ -18,9 +18,9 @@ EXIT_BAD = 1
 LEVELS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 
-def check(argv: list[str]) -> int:
+def check_data(argv: list[str]) -> int:
     parser = Parser("edp data check", CHECK, "DATA")
-    add_data(parser)
+    add_source(parser)
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"the page of pictures ({', '.join(PICTURES)})")
     parser.add_argument("--no-picture", action="store_true", help="draw nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
@@ -86,7 +86,7 @@ def print_health(examined, log) -> None:
         console.print("nothing looks wrong", highlight=False)
 
 
-def add_data(parser: Parser) -> None:
+def add_source(parser: Parser) -> None:
     from edp.data.formats import describe_formats
 
     parser.add_argument("data", metavar="DATA", help=describe_formats())
@@ -98,9 +98,9 @@ def add_target(parser: Parser) -> None:
     parser.add_argument("to", metavar="TO", help=f"where to: {describe_formats(written=True)}")
 
 
-def convert(argv: list[str]) -> int:
+def convert_data(argv: list[str]) -> int:
     parser = Parser("edp data convert", CONVERT, "FROM TO")
-    add_data(parser)
+    add_source(parser)
     add_target(parser)
     add_columns(parser)
     values = parser.parse(argv)
@@ -128,7 +128,7 @@ def convert(argv: list[str]) -> int:
     return 0
 
 
-def record(argv: list[str]) -> int:
+def record_data(argv: list[str]) -> int:
     parser = Parser("edp data record", RECORD, "TO --env ID")
     add_target(parser)
     parser.add_argument("--env", required=True, metavar="ID", help="a Gymnasium environment (ID or module:ID)")
