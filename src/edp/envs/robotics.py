@@ -1,4 +1,4 @@
-"""Gymnasium-Robotics without what it prints when it is imported: notices about environments that are not used here."""
+"""Import Gymnasium-Robotics without the notices that it prints about environments that are not used here."""
 
 import contextlib
 import importlib
@@ -7,6 +7,6 @@ from typing import Any
 
 
 def load(name: str = "") -> Any:
-    """Its module ``envs.NAME``, or itself, which registers its environments."""
+    """The module ``gymnasium_robotics.envs.NAME``, or the package, which registers its environments."""
     with contextlib.redirect_stderr(io.StringIO()):
         return importlib.import_module("gymnasium_robotics" + f".envs.{name}" * bool(name))
