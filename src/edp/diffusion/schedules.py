@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float, Float64
 
 from edp.errors import unknown
 
 VP_BETA_MIN, VP_BETA_MAX = 0.1, 10.0
 
 Floats = Float64[np.ndarray, "..."]
-Times = Floats | float
+Times = Float[np.ndarray, "..."] | float
 
 
 def linear_betas(steps: int) -> Floats:

@@ -1,4 +1,4 @@
-"""Evaluation environments as D4RL has them. Importing this package registers them with Gymnasium.
+"""Evaluation environments that behave as in D4RL. Importing this package registers them with Gymnasium.
 
 ``edp/hopper-d4rl-v2``, ``edp/halfcheetah-d4rl-v2``, ``edp/walker2d-d4rl-v2``; ``edp/antmaze-umaze-d4rl-v0``, and for
 ``medium`` and ``large``; ``edp/pen-d4rl-v1``; ``edp/kitchen-complete-d4rl-v0``, and for ``partial`` and ``mixed``.

@@ -32,7 +32,7 @@ def cells(maze: str, kinds: str) -> list[tuple[int, int]]:
 
 
 def centre(cell: tuple[int, int]) -> np.ndarray:
-    """Its x and y; the start cell is the origin."""
+    """The x and y of a cell's centre. The start cell is the origin."""
     row, column = cell
     return CELL * np.array([column - 1.0, row - 1.0])
 
@@ -90,7 +90,7 @@ class AntMaze(mujoco_env.MujocoEnv):
         if "goal" in options:
             self.goal = np.asarray(options["goal"], float)
         elif seed is not None:
-            self.goal = np.full(2, np.nan)  # another seed is another environment
+            self.goal = np.full(2, np.nan)  # a new seed draws a new goal
         self.start = np.asarray(options.get("start", (0, 0)), float)
         return super().reset(seed=seed)
 

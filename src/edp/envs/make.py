@@ -1,4 +1,4 @@
-"""Any Gymnasium environment as one that sees and does rows of numbers."""
+"""Gymnasium environments with flat observations and actions."""
 
 import importlib
 import sys
@@ -15,20 +15,20 @@ import edp.envs  # noqa: F401  (registers ours)
 from edp.envs import robotics
 from edp.errors import UserError, first_line
 
-MOST_STEPS = 10_000  # of an episode, where the environment has no limit of its own
+MOST_STEPS = 10_000  # the limit of an episode in environments that set none
 
 
 class Endless(TimeLimit):
-    """Cuts off the episodes of an environment that has no limit of its own, and might go on for ever."""
+    """The time limit of an environment that sets none, and whose episodes might never end."""
 
 
 def make_env(env_id: str, /, **options: Any) -> gymnasium.Env:
-    """Observations and actions of many parts are flattened, in the order of ``gymnasium.spaces.flatten``."""
+    """The environment, with observations and actions flattened in the order of ``gymnasium.spaces.flatten``."""
     try:
         env = gymnasium.make(env_id, disable_env_checker=True, **options)
     except gymnasium.error.Error as error:
         raise UserError(f"environment {env_id!r}: {first_line(error)}") from None
-    except Exception as error:  # it is somebody's code
+    except Exception as error:  # third-party code may raise anything
         raise UserError(f"environment {env_id!r}: {type(error).__name__}: {first_line(error)}") from error
     env = limited(env)
     if not is_flat(env.observation_space):
@@ -60,7 +60,7 @@ def import_env(env_id: str) -> None:
     if colon:
         try:
             import_here(module)
-        except Exception as error:  # it is the user's code
+        except Exception as error:  # user code may raise anything
             raise UserError(f"environment {env_id!r}: {type(error).__name__}: {first_line(error)}") from None
 
 
@@ -69,14 +69,14 @@ def limited(env: gymnasium.Env) -> gymnasium.Env:
 
 
 def is_endless(env: Any) -> bool:
-    """Whether nothing but ``MOST_STEPS`` is sure to end an episode."""
+    """Whether the environment has no time limit except ``MOST_STEPS``."""
     while isinstance(env, gymnasium.Wrapper) and not isinstance(env, Endless):
         env = env.env
     return isinstance(env, Endless)
 
 
 def is_registered(env_id: str) -> bool:
-    """Whether an environment can be made without importing what its name says."""
+    """Whether the environment is registered without importing the module in its name."""
     if ":" in env_id:
         return False
     for registers in (lambda: None, robotics.import_robotics):
@@ -92,7 +92,7 @@ def is_flat(space: spaces.Space) -> bool:
 
 
 def action_range(env: gymnasium.Env) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Lowest and highest actions; nothing where they have no bounds."""
+    """The lowest and highest actions; empty if they are unbounded."""
     space: Any = env.action_space
     if not np.isfinite([space.low, space.high]).all():
         return (), ()

@@ -1,4 +1,4 @@
-"""What today's MuJoCo computes differently from the one that D4RL was recorded on, and how to undo it."""
+"""Corrections that make a new MuJoCo simulate like the version that D4RL was recorded with."""
 
 # pyright: reportAttributeAccessIssue=false
 import warnings
@@ -38,13 +38,13 @@ def warn_once(version: tuple[int, int]) -> None:
 
 
 def use_cylinder_inertias(model: mujoco.MjModel, density: float, total_mass: float | None = None) -> None:
-    """Overwrite the inertial frame of every body with the old compiler's."""
+    """Replace the inertial frame of every body by that of the old compiler."""
     for body in range(1, model.nbody):
         first, count = model.body_geomadr[body], model.body_geomnum[body]
         if count:
             set_body_inertia(model, body, [geom_inertia(model, g, density) for g in range(first, first + count)])
-    # The compiler marked frames that coincided with the inertial frames it computed, and laid bounding volumes along
-    # them; ours are others. Without this, contacts are computed in wrong frames or missed.
+    # The compiler marks frames that coincide with its inertial frames, and aligns bounding volumes with them. The
+    # frames are different now: without this, contacts are computed in wrong frames or missed.
     model.body_sameframe[:] = model.geom_sameframe[:] = model.site_sameframe[:] = 0
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_MIDPHASE
     if total_mass is not None:
