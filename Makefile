@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test test-faults lint types docs check-wheel bench compare picture clean
+.PHONY: run test test-quick coverage test-faults lint types docs check-wheel bench compare picture clean
 
 # The paper's settings are for two million steps. For ten thousand: larger steps, targets that follow faster, less weight on
 # values that are still being learned, and cheaper samples in training (but not in acting).
@@ -14,15 +14,24 @@ run: .venv/ready  ## make the built-in data, train EDP on it, print the scores
 test: .venv/ready-dev  ## the test suite
 	$(BIN)/pytest
 
+test-quick: .venv/ready-dev  ## mathematics and contracts in small (within two minutes on two cores)
+	$(BIN)/pytest tests/test_networks.py tests/config tests/diffusion tests/policies tests/algorithms \
+		--deselect tests/algorithms/test_contract.py
+
+coverage: .venv/ready-dev  ## the test suite, and the branches of src that it does not reach
+	$(BIN)/pytest --cov --cov-report=term:skip-covered
+
 test-faults: .venv/ready-dev  ## many kills at random moments, and much damage (about 15 minutes)
 	EDP_KILLS=25 EDP_DAMAGES=25 $(BIN)/pytest -n0 tests/runs/test_checkpoints.py tests/training/test_resume.py tests/training/test_failures.py
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/lint-imports --no-cache
 
 types: .venv/ready-dev
 	$(BIN)/pyright
+	$(BIN)/pyright -p pyright-strict.json
 
 docs: .venv/ready-dev  ## the documentation site, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

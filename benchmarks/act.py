@@ -44,7 +44,7 @@ def policy(eas: int, **options) -> LoadedPolicy:
 
 def flops_of(one: LoadedPolicy) -> int:
     inputs = jnp.zeros((1, 1, OBS)), jnp.zeros((1, 1)), jnp.zeros((1, 1), jnp.int32), jax.random.split(one._key, (1, 1))
-    act = lambda *args: selection.act.__wrapped__(*args, selection.selection_of(one.options))  # noqa: E731
+    act = lambda *args: selection.act.__wrapped__(*args, selection.selection_of(one.options))  # noqa: E731  # pyright: ignore[reportAttributeAccessIssue]
     return matmul_flops(act, *one._models, None, *inputs)
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from edp.data.synthesis.make import worker_environment
+from edp.data.synthesis.jobs import worker_environment
 
 ROWS, OBS, ACT, ROUNDS = 2_000_000, 11, 3, 5
 EPISODES = 20
@@ -31,13 +31,14 @@ CHILD = """
 import resource, sys, time
 from pathlib import Path
 import h5py, numpy as np
-from edp.data import d4rl
+from edp.data.dataset import read_dataset
+from edp.data.formats.hdf5 import open_hdf5
 def raw(path):
     with h5py.File(path) as file:
         return [file[key][()] for key in file]
 before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 start = time.perf_counter()
-kept = {"raw": raw, "edp": d4rl.read}[sys.argv[1]](Path(sys.argv[2]))
+kept = {"raw": raw, "edp": lambda path: read_dataset(open_hdf5(path))}[sys.argv[1]](Path(sys.argv[2]))
 print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before)
 """
 
@@ -82,9 +83,11 @@ def reading(folder: Path) -> dict:
 
 def making() -> dict:
     from edp.data.synthesis import behaviours
-    from edp.data.synthesis.make import SHARD, STYLE, Behaviour, make_env, roll_out
+    from edp.data.synthesis.make import SHARD, STYLE, Behaviour, roll_out
+    from edp.envs.make import make_env
 
-    actor, envs = behaviours.built_in("hopper-medium"), [make_env("edp/hopper-d4rl-v2") for _ in range(STYLE.parallel)]
+    actor = behaviours.load_built_in("hopper-medium")
+    envs = [make_env("edp/hopper-d4rl-v2") for _ in range(STYLE.parallel)]
     env, rng = make_env("edp/hopper-d4rl-v2"), np.random.default_rng(0)
 
     def recorded(seed: int) -> list[np.ndarray]:

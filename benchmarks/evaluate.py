@@ -43,7 +43,12 @@ def main() -> None:
     inputs = jnp.zeros((1, EPISODES, OBS)), jnp.zeros((1, EPISODES)), jnp.zeros((1, EPISODES), jnp.int32)
     places = jax.random.split(jax.random.key(1), (1, EPISODES))
     flops = STEPS * matmul_flops(
-        lambda *args: act.__wrapped__(*args, Selection(ACTIONS)), policies, critics, None, *inputs, places
+        lambda *args: act.__wrapped__(*args, Selection(ACTIONS)),  # pyright: ignore
+        policies,
+        critics,
+        None,
+        *inputs,
+        places,  # pyright: ignore[reportAttributeAccessIssue]
     )
     pool, multiply = Pool(endless, EPISODES), gemm()
     actions = np.random.default_rng(0).uniform(-1, 1, (STEPS, EPISODES, ACT)).astype(np.float32)

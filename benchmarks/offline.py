@@ -19,7 +19,7 @@ from scipy.stats import spearmanr
 from edp.acting import fqe
 from edp.acting.selection import acting_models, selection_of
 from edp.config.spec import acting_sampler
-from edp.data.locate import find
+from edp.data.locate import find_task_file
 from edp.runs import load
 from edp.runs.directory import Run
 from edp.runs.scores import curve_from_evaluations
@@ -39,7 +39,7 @@ def main() -> None:
             continue
         if problem is None:
             problem = fqe.prepare_problem(
-                load.read_run_data(folder, spec, load.locate_run_data(folder, spec, find)), options
+                load.read_run_data(folder, spec, load.locate_run_data(folder, spec, find_task_file)), options
             )
         start, acting = time.perf_counter(), spec.evaluation
         models = acting_models(found.tree, acting.act_with, acting_sampler(spec.algorithm, spec.policy, acting))
@@ -56,7 +56,7 @@ def main() -> None:
         print(f"  ({time.perf_counter() - start:.0f} s)", flush=True)
     pairs = np.array([(row["score"], row["value"]) for row in rows])
     result = {
-        "task": spec.task.name,
+        "task": spec.task.name,  # pyright: ignore[reportPossiblyUnboundVariable]
         "options": asdict(options),
         "rank_correlation": float(spearmanr(*pairs.T)[0]),
         "best_by_value": float(pairs[np.argmax(pairs[:, 1]), 0]),

@@ -21,9 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from edp.acting.selection import acting_models
-from edp.data.locate import find
-from edp.diffusion import Sampler
-from edp.diffusion.samplers import GRIDS
+from edp.data.locate import find_task_file
+from edp.diffusion import GRIDS, Sampler
 from edp.files import write_json
 from edp.runs import load
 from edp.runs.directory import Run
@@ -123,7 +122,7 @@ def main() -> None:
     for path in options.runs:
         folder = Run.open(path)
         spec, checkpoint = load.load(folder)
-        dataset = load.read_run_data(folder, spec, load.locate_run_data(folder, spec, find))
+        dataset = load.read_run_data(folder, spec, load.locate_run_data(folder, spec, find_task_file))
         rows = np.random.default_rng(0).choice(len(dataset.obs), STATES, replace=False)
         models = acting_models(checkpoint.tree, "average", None)
         for i in range(spec.training.seeds):

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from edp.bench.variants import machine
-from edp.data.formats import hdf5
+from edp.data.formats.hdf5 import write_hdf5
 from edp.files import write_json
 
 ROWS, OBS, ACT, WARM = 100_000, 11, 3, 5
@@ -28,7 +28,7 @@ def make(path: Path) -> None:
     ends = np.arange(1, ROWS + 1) % 1000 == 0
     arrays = {"observations": rng.standard_normal((ROWS, OBS), np.float32), "rewards": rng.random(ROWS, np.float32)}
     arrays |= {"actions": rng.uniform(-1, 1, (ROWS, ACT)).astype(np.float32)}
-    hdf5.write(path, arrays | {"terminals": np.zeros(ROWS, bool), "timeouts": ends}, {})
+    write_hdf5(path, arrays | {"terminals": np.zeros(ROWS, bool), "timeouts": ends}, {})
 
 
 def start(data: Path, out: Path, cache: Path) -> float:

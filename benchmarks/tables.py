@@ -31,7 +31,8 @@ def held():
     return int(lines["RssAnon"].split()[0]) / 1e6
 way, file, rows = sys.argv[1], sys.argv[2], int(sys.argv[3])
 import pyarrow.parquet as pq
-from edp.data import log, table
+from edp.data.dataset import read_dataset
+from edp.data.formats.table import open_table
 names = [name for name in pq.ParquetFile(file).schema_arrow.names]
 before, most, over = held(), 0.0, threading.Event()
 def watch():
@@ -48,7 +49,7 @@ elif way == "pyarrow, kept":
     kept = pq.read_table(file)
     count = kept.num_rows
 else:
-    data = log.read(table.open_table(Path(file)), on_disk=way == "edp")
+    data = read_dataset(open_table(Path(file)), on_disk=way == "edp")
     count = len(data.obs)
 seconds = time.perf_counter() - start
 over.set()

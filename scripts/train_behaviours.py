@@ -16,9 +16,9 @@ from pathlib import Path
 
 import gymnasium
 import numpy as np
-import sbx
-from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.env_util import make_vec_env
+import sbx  # pyright: ignore[reportMissingImports]
+from stable_baselines3.common.callbacks import BaseCallback  # pyright: ignore[reportMissingImports]
+from stable_baselines3.common.env_util import make_vec_env  # pyright: ignore[reportMissingImports]
 
 import edp.envs  # noqa: F401  (registers the environments)
 from edp.data.synthesis.behaviours import SquashedGaussian

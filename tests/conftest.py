@@ -23,6 +23,11 @@ if "EDP_TEST_COMPILED" not in os.environ:
 os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ["EDP_TEST_COMPILED"]
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
 
+from jaxtyping import install_import_hook
+
+# Check shapes and types at run time. Tests give policies and algorithms fakes, so those are not checked.
+install_import_hook(["edp.diffusion", "edp.networks"], "beartype.beartype")
+
 import h5py
 import jax
 import numpy as np

@@ -36,11 +36,11 @@ def test_lists_are_as_good_as_tuples(tmp_path):
         read_dataset(edp.open_log(file, lists)).obs, read_dataset(edp.open_log(file, COLUMNS)).obs
     )
     policy = edp.fit(file, tmp_path / "run", columns=lists, **OPTIONS | {"hidden": [16, 16], "critic_hidden": [16, 16]})
-    assert policy.spec.policy.hidden == (16, 16)
+    assert policy.spec.policy.hidden == (16, 16)  # pyright: ignore
     assert edp.load_policy(tmp_path / "run").act(np.zeros(2)).shape == (2,)
-    with pytest.raises(UserError, match="--observation-columns must be a list of names, not 'room_c'"):
+    with pytest.raises(UserError, match="`observation_columns` must be a list of names, not 'room_c'"):
         edp.open_log(file, COLUMNS | {"observation_columns": "room_c"})
-    with pytest.raises(UserError, match="--hidden must be a list of whole numbers, not 16"):
+    with pytest.raises(UserError, match="`hidden` must be a list of whole numbers, not 16"):
         edp.fit(file, tmp_path / "other", columns=COLUMNS, hidden=16)
 
 

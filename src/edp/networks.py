@@ -6,7 +6,7 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 
 TIME_WIDTH = 16
 MAX_PERIOD = 10_000
@@ -16,35 +16,37 @@ MAX_PERIOD = 10_000
 def mish(x: Array) -> Array:
     """x · tanh(softplus(x)), exactly, with one exponential.
 
-    With e = exp(x) and n = e (e + 2), tanh(log(1 + e)) = n / (n + 2). Beyond x = 20 that is 1 in float32 (and within
-    1e-17 in float64), so the exponent is cut off there and nothing overflows.
+    With e = exp(x) and n = e (e + 2), tanh(log(1 + e)) = n / (n + 2). Above x = 20 that is 1 in float32 (and within
+    1e-17 in float64), so the exponent is limited to 20, which avoids an overflow.
     """
     e = jnp.exp(jnp.minimum(x, 20))
     n = e * (e + 2)
     return x * (n / (n + 2))
 
 
-def _forward(x):
+def _mish_forward(x: Array) -> tuple[Array, Array]:
     return mish(x), x
 
 
-def _backward(x, cotangent):
-    """From x alone: to compute the exponential again is cheaper than to write it down and read it."""
-    x = jax.lax.optimization_barrier(x)  # or the compiler would find that it has the exponential already
+def _mish_backward(x: Array, cotangent: Array) -> tuple[Array]:
+    """The derivative, from x alone: computing the exponential again is cheaper than storing it."""
+    x = jax.lax.optimization_barrier(x)  # keeps the compiler from storing the exponential of the forward pass
     e = jnp.exp(jnp.minimum(x, 20))
     inverse = 1 / (e * (e + 2) + 2)
     slope = 1 - 2 * inverse + x * (4 * e * (e + 1) * inverse * inverse)
     return (slope * cotangent,)
 
 
-mish.defvjp(_forward, _backward)
+mish.defvjp(_mish_forward, _mish_backward)
 
 
 class Linear(eqx.Module):
+    """x · weight + bias for each row x."""
+
     weight: Float[Array, "inputs outputs"]
     bias: Float[Array, " outputs"]
 
-    def __init__(self, inputs: int, outputs: int, key):
+    def __init__(self, inputs: int, outputs: int, key: PRNGKeyArray):
         self.weight = jax.nn.initializers.lecun_normal()(key, (inputs, outputs))
         self.bias = jnp.zeros(outputs)
 
@@ -53,9 +55,11 @@ class Linear(eqx.Module):
 
 
 class MLP(eqx.Module):
+    """Linear layers with Mish between them."""
+
     layers: tuple[Linear, ...]
 
-    def __init__(self, inputs: int, hidden: tuple[int, ...], outputs: int, key):
+    def __init__(self, inputs: int, hidden: tuple[int, ...], outputs: int, key: PRNGKeyArray):
         widths = (inputs, *hidden, outputs)
         keys = jax.random.split(key, len(widths) - 1)
         self.layers = tuple(Linear(*pair, key=k) for *pair, k in zip(widths[:-1], widths[1:], keys, strict=True))
@@ -64,7 +68,7 @@ class MLP(eqx.Module):
         return self.after_first(self.layers[0](x))
 
     def after_first(self, x: Float[Array, "n hidden"]) -> Float[Array, "n outputs"]:
-        """The rest of the network, given what the first layer puts out."""
+        """The output of the network, from the output of its first layer."""
         for layer in self.layers[1:]:
             x = layer(mish(x))
         return x
@@ -84,7 +88,7 @@ class NoiseNet(eqx.Module):
     time: MLP
     body: MLP
 
-    def __init__(self, obs_dim: int, act_dim: int, hidden: tuple[int, ...], key):
+    def __init__(self, obs_dim: int, act_dim: int, hidden: tuple[int, ...], key: PRNGKeyArray):
         time_key, body_key = jax.random.split(key)
         self.time = MLP(TIME_WIDTH, (2 * TIME_WIDTH,), TIME_WIDTH, time_key)
         self.body = MLP(obs_dim + act_dim + TIME_WIDTH, hidden, act_dim, body_key)
@@ -93,9 +97,9 @@ class NoiseNet(eqx.Module):
         return self.body(jnp.concatenate([obs, action, self.time(sinusoidal(k))], axis=-1))
 
     def at_states(self, obs: Array, ks: Float[Array, " calls"]) -> Callable[[Array, Array], Array]:
-        """The same network as a function of (action, i) for steps ``ks[i]``.
+        """The same network for fixed states, as a function of (action, i) at step ``ks[i]``.
 
-        The first layer's products with the states and with the steps are computed once, here, and not in each call.
+        The first layer's products with the states and with the steps are computed once, not in each call.
         """
         first, start = self.body.layers[0], obs.shape[1]
         end = first.weight.shape[0] - TIME_WIDTH
@@ -107,11 +111,11 @@ class NoiseNet(eqx.Module):
 
 
 class Critic(eqx.Module):
-    """An ensemble of Q-networks: every array has a leading axis over its members."""
+    """An ensemble of Q-networks. Every array has a leading axis over the members."""
 
     members: MLP
 
-    def __init__(self, obs_dim: int, act_dim: int, hidden: tuple[int, ...], key, size: int = 2):
+    def __init__(self, obs_dim: int, act_dim: int, hidden: tuple[int, ...], key: PRNGKeyArray, size: int = 2):
         keys = jax.random.split(key, size)
         self.members = eqx.filter_vmap(lambda k: MLP(obs_dim + act_dim, hidden, 1, k))(keys)
 
@@ -119,8 +123,8 @@ class Critic(eqx.Module):
         x = jnp.concatenate([obs, action], axis=-1)
         return jax.vmap(lambda member: member(x)[:, 0])(self.members)
 
-    def one_of(self, obs: Array, action: Array, key) -> Float[Array, " n"]:
-        """The values of one member, drawn at random for the whole batch."""
+    def one_of(self, obs: Array, action: Array, key: PRNGKeyArray) -> Float[Array, " n"]:
+        """The values of one random member, the same for the whole batch."""
         member = jax.random.randint(key, (), 0, self.members.layers[0].bias.shape[0])
         chosen = jax.tree.map(lambda leaf: leaf[member], self.members)
         return chosen(jnp.concatenate([obs, action], axis=-1))[:, 0]

@@ -136,12 +136,12 @@ def test_point_maze_is_a_maze():
     gymnasium.register_envs(pytest.importorskip("gymnasium_robotics"))
     env = gymnasium.make("PointMaze_UMaze-v3")
     obs, _ = env.reset(seed=0)
-    ground = inspect.map_of(env)
+    ground = inspect.maze_map(env)
     assert ground and ground["cell"] == 1.0
-    assert inspect.place_of(env, obs) == pytest.approx(obs["achieved_goal"])
+    assert inspect.position_of(env, obs) == pytest.approx(obs["achieved_goal"])
     assert inspect.goal_of(env) == pytest.approx(obs["desired_goal"])
     walls = np.array(ground["walls"])
-    assert np.abs(walls - inspect.place_of(env, obs)).max(axis=1).min() >= 0.5  # it is not inside of one
+    assert np.abs(walls - inspect.position_of(env, obs)).max(axis=1).min() >= 0.5  # it is not inside of one
     env.close()
 
 

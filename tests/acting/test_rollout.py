@@ -46,7 +46,7 @@ class Faulty(Countdown):
         self.seed = seed
         return super().reset(seed=seed)
 
-    def step(self, action):
+    def step(self, action):  # pyright: ignore
         obs, reward, *rest = super().step(action)
         if self.seed == 3 and self.left == 1:
             raise ValueError("the arm is stuck")

@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tiny import BATCH, critic
 
 from edp.algorithms import CQL
 from edp.algorithms.cql import conservative_gap
 from edp.errors import UserError
 from edp.policies import DeterministicConfig, DiffusionConfig, Fit, GaussianConfig, Policy
+from support.tiny_batch import BATCH, critic
 
 
 class FakePolicy:
@@ -61,6 +61,6 @@ def test_cql_policy_loss(entropy):
 )
 def test_entropy_without_an_entropy_is_refused(policy):
     CQL().check(policy)
-    with pytest.raises(UserError, match="use --policy gaussian with --squash and a learned spread, or --entropy 0"):
+    with pytest.raises(UserError, match="use `policy=gaussian` with `squash` and a learned spread, or `entropy=0`"):
         CQL(entropy=0.1).check(policy)
     CQL(entropy=0.1).check(GaussianConfig(squash=True))

@@ -66,12 +66,12 @@ def test_acting_step_by_step_equals_one_look_at_the_history(model):
     taken = np.stack([*actions[:-1], np.zeros((2, 2))])
     columns = (np.swapaxes(column[2:], 0, 1) for column in (obs, taken, to_go))
     steps, mask = np.tile(np.arange(2, 6), (2, 1)), np.ones((2, 4), bool)
-    seen = Windows(*(jnp.asarray(column, jnp.float32) for column in columns), jnp.asarray(steps), jnp.asarray(mask))
+    seen = Windows(*(jnp.asarray(column, jnp.float32) for column in columns), jnp.asarray(steps), jnp.asarray(mask))  # pyright: ignore[reportCallIssue]
     np.testing.assert_allclose(actions[-1], np.asarray(model(seen))[:, -1], atol=1e-5)
 
 
 def test_each_is_refused_with_the_wrong_partner():
-    with pytest.raises(UserError, match="use --policy transformer"):
+    with pytest.raises(UserError, match="use `policy=transformer`"):
         DT().check(GaussianConfig())
-    with pytest.raises(UserError, match="only --algo dt trains"):
+    with pytest.raises(UserError, match="only `algo=dt` trains"):
         TD3BC().check(CONFIG)

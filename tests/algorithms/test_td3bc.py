@@ -4,13 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tiny import BATCH, critic
 
 from edp.algorithms.actor_critic import critic_loss
-from edp.algorithms.base import adam, descend, for_each_member, learner
+from edp.algorithms.base import adam, descend, for_each_member, init_learner
 from edp.algorithms.td3bc import TD3BC
 from edp.networks import Critic
 from edp.policies import Fit
+from support.tiny_batch import BATCH, critic
 
 
 class FakeCritic:
@@ -97,21 +97,21 @@ def test_lambda_has_no_gradient():
 
 
 def test_descend_is_adam_on_clipped_gradients_and_moves_the_target():
-    start = learner(jnp.asarray([3.0, 4.0]), adam(0.1, 1.0))
+    start = init_learner(jnp.asarray([3.0, 4.0]), adam(0.1, 1.0))
     after, metrics = descend(start, lambda x: (10 * jnp.sum(x), {"sum": x.sum()}), adam(0.1, 1.0), 0.25)
     # Adam's first step is lr in each direction, whatever the size of the gradient.
     np.testing.assert_allclose(after.model, [2.9, 3.9], rtol=1e-5)
     np.testing.assert_allclose(after.target, [2.975, 3.975], rtol=1e-5)
-    np.testing.assert_allclose(after.opt[1][0].mu, 0.1 * np.full(2, 1 / np.sqrt(2)), rtol=1e-5)
+    np.testing.assert_allclose(after.opt[1][0].mu, 0.1 * np.full(2, 1 / np.sqrt(2)), rtol=1e-5)  # pyright: ignore[reportAttributeAccessIssue]
     assert float(metrics["sum"]) == 7.0
 
 
 def test_each_member_of_an_ensemble_has_its_own_norm():
     optimiser = for_each_member(adam(0.1, 1.0))
-    start = learner(jnp.zeros((2, 2)), optimiser)
+    start = init_learner(jnp.zeros((2, 2)), optimiser)
     grads = jnp.asarray([[0.3, 0.4], [30.0, 40.0]])
     after, _ = descend(start, lambda x: (jnp.sum(grads * x), {}), optimiser, 0.0)
-    np.testing.assert_allclose(after.opt[1][0].mu, 0.1 * np.array([[0.3, 0.4], [0.6, 0.8]]), rtol=1e-5)
+    np.testing.assert_allclose(after.opt[1][0].mu, 0.1 * np.array([[0.3, 0.4], [0.6, 0.8]]), rtol=1e-5)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_an_update_bootstraps_from_the_targets():

@@ -8,7 +8,7 @@ import pytest
 from edp.algorithms import AWAC, AWR, CRR, IQL, OneStep
 from edp.algorithms.actor_critic import value_loss
 from edp.algorithms.awr import standardise
-from edp.algorithms.crr import compared
+from edp.algorithms.crr import advantage_over
 from edp.algorithms.weighted import binary, exponential, softmax, weighted_loss
 from edp.batches import Tail, Transitions
 from edp.errors import UserError
@@ -90,7 +90,7 @@ def test_eq11_weighted_likelihood(weight, expected):
 
 def test_appendix_eq8_crr_advantage():
     others = jnp.asarray([[[0.5], [0.0], [-0.5]], [[0.1], [0.9], [-0.9]]])
-    got = compared(critic, BATCH, others)  # pyright: ignore
+    got = advantage_over(critic, BATCH, others)  # pyright: ignore
     obs, action = np.asarray(BATCH.obs), np.asarray(BATCH.action)
     expected = numpy_min_q(obs, action)[:, 0] - numpy_min_q(obs[None], np.asarray(others))[:, :, 0].mean(axis=0)
     np.testing.assert_allclose(got, expected, rtol=1e-5)

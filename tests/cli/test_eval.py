@@ -30,7 +30,7 @@ def test_eval_takes_options_over_those_of_the_run(run_folder):
 
 def can_render():
     try:
-        video.platform("edp/hopper-d4rl-v2")
+        video.render_platform("edp/hopper-d4rl-v2")
     except UserError:
         return False
     return True
@@ -59,7 +59,7 @@ def test_eval_films_an_episode_or_says_why_not(run_folder, tmp_path, capsys, mon
 def test_without_opengl_the_reason_is_given(monkeypatch):
     monkeypatch.setenv("MUJOCO_GL", "none-such")
     with pytest.raises(UserError, match=r"cannot render edp/hopper-d4rl-v2 .tried none-such.: install EGL or OSMesa"):
-        video.platform("edp/hopper-d4rl-v2")
+        video.render_platform("edp/hopper-d4rl-v2")
 
 
 def test_damaged_runs_are_refused(fails, tmp_path):

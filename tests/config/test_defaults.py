@@ -93,24 +93,70 @@ def test_every_preset_builds(preset):
     jax.eval_shape(lambda key: parts[1].build(3, 2, key), jax.random.key(0))
 
 
-TABLES = (
-    defaults.DOMAINS,
-    defaults.DOMAIN_WITH,
-    defaults.POLICY,
-    defaults.ALGORITHM,
-    defaults.PAIR,
-    defaults.PRESETS,
-)
+CLASSES = (*ALGORITHMS.values(), *POLICIES.values(), DataOptions, TrainOptions, EvalOptions)
+OPTIONS = {entry.name for cls in CLASSES for entry in fields(cls)}
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", [defaults.DOMAINS, defaults.PRESETS])
 def test_every_name_in_the_tables_is_known(table):
-    classes = (*ALGORITHMS.values(), *POLICIES.values(), DataOptions, TrainOptions, EvalOptions)
-    options = {entry.name for cls in classes for entry in fields(cls)} | {"algo"}
-    names = {*ALGORITHMS, *POLICIES, *defaults.DOMAINS, *defaults.PRESETS}
-    for key, values in table.items():
-        assert {*key} <= names if isinstance(key, tuple) else key in names
-        assert values.keys() <= options
+    for values in table.values():
+        assert values.keys() <= OPTIONS | {"algo"}
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS.values())
+def test_every_name_that_an_algorithm_declares_is_known(algorithm):
+    assert algorithm.default_policy in POLICIES
+    assert algorithm.domain_defaults.keys() <= defaults.DOMAINS.keys()
+    for values in (algorithm.defaults, *algorithm.domain_defaults.values(), *algorithm.policy_defaults.values()):
+        assert values.keys() <= OPTIONS
+    for trait in algorithm.policy_defaults:
+        assert all(type(getattr(policy, trait)) is bool for policy in POLICIES.values())
+
+
+@pytest.mark.parametrize("policy", POLICIES.values())
+def test_every_name_that_a_policy_declares_is_known(policy):
+    assert policy.defaults.keys() <= OPTIONS
+
+
+# What an algorithm or a policy declares, against the values that every run so far has had.
+DECLARED = {
+    ("td3bc", "diffusion"): {},
+    ("td3bc", "gaussian"): {"eas": (1, "policy gaussian")},
+    ("td3bc", "deterministic"): {
+        "eas": (1, "policy deterministic"),
+        "target_noise": (0.2, "td3bc with deterministic"),
+    },
+    ("crr", "diffusion"): {},
+    ("bc", "diffusion"): {"eas": (1, "algorithm bc")},
+    ("bc", "deterministic"): {"eas": (1, "algorithm bc")},
+    ("awr", "diffusion"): {"eas": (1, "algorithm awr")},
+    ("cql", "diffusion"): {},
+    ("cql", "gaussian"): {
+        "eas": (1, "policy gaussian"),
+        "bc_weight": (0.0, "cql with gaussian"),
+        "squash": (True, "cql with gaussian"),
+        "entropy": (0.05, "cql with gaussian"),
+    },
+    ("dt", "transformer"): {
+        "eas": (1, "policy transformer"),
+        "lr": (1e-4, "algorithm dt"),
+        "clip": (0.25, "algorithm dt"),
+        "rewards": ("raw", "algorithm dt"),
+    },
+    ("awr", "gaussian"): {"eas": (1, "algorithm awr"), "bc_weight": (0.0, "awr with gaussian")},
+} | {
+    (algorithm, policy): {"eas": (1, f"policy {policy}"), "bc_weight": (0.0, f"{algorithm} with {policy}")}
+    for algorithm in ("crr", "iql", "awac", "onestep", "cql")
+    for policy in ("gaussian", "deterministic")
+    if (algorithm, policy) != ("cql", "gaussian")
+}
+
+
+@pytest.mark.parametrize(("algorithm", "policy"), DECLARED)
+def test_what_algorithms_and_policies_change(algorithm, policy):
+    origins = {f"policy {policy}", f"algorithm {algorithm}", f"{algorithm} with {policy}"}
+    values = resolved(algorithm, policy, "own")
+    assert {name: tuple(s) for name, s in values.items() if s.origin in origins} == DECLARED[algorithm, policy]
 
 
 def test_the_papers_loss_weight_is_for_diffusion_policies():

@@ -17,8 +17,8 @@ SUM = hashlib.sha256(CONTENT).hexdigest()
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         server = self.server
-        server.requests.append(self.headers.get("Range"))
-        fault = server.faults.pop(0) if server.faults else None
+        server.requests.append(self.headers.get("Range"))  # pyright: ignore
+        fault = server.faults.pop(0) if server.faults else None  # pyright: ignore
         if isinstance(fault, int) and fault >= 400:
             self.send_error(fault)
             return
@@ -43,7 +43,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server():
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.faults, server.requests = [], []
+    server.faults, server.requests = [], []  # pyright: ignore
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.shutdown()

@@ -126,9 +126,9 @@ def test_files_put_in_twice_are_seen():
 def test_numbers_of_columns_and_episodes(rng):
     obs = rng.normal([5.0, -3.0], [1.0, 2.0], (200, 2))
     seen = health.examine_log(from_arrays(**make(observations=obs, next_observations=obs)))
-    assert [column.mean for column in seen.of("observation")] == pytest.approx(obs.mean(axis=0))
-    assert [column.std for column in seen.of("observation")] == pytest.approx(obs.std(axis=0))
-    assert [column.low for column in seen.of("observation")] == pytest.approx(obs.min(axis=0))
+    assert [column.mean for column in seen.columns_of("observation")] == pytest.approx(obs.mean(axis=0))
+    assert [column.std for column in seen.columns_of("observation")] == pytest.approx(obs.std(axis=0))
+    assert [column.low for column in seen.columns_of("observation")] == pytest.approx(obs.min(axis=0))
     assert (seen.rows, len(seen.lengths), seen.terminals, seen.timeouts) == (200, 10, 0, 10)
     np.testing.assert_allclose(seen.returns, seen.rewards.reshape(10, 20).sum(axis=1), rtol=1e-5)
 
@@ -187,8 +187,8 @@ def test_ranges_that_training_would_refuse(tmp_path, monkeypatch, capsys):
         ((3.0,), (3.0,), "error", "action '0' spans 0 to 0.1, and its range is 3 to 3", "training refuses it"),
         ((0.0,), (0.05, 2.0), "error", "action '0' spans 0 to 0.1, and its range is 0 to 0.05", "training refuses it"),
         ((0.0,), (2.0,), "note", "actions are not in [-1, 1]", "the range is the one given"),
-        ((0.0,), (), "note", "actions are not in [-1, 1]", "the range is the data's where --action-low and"),
-        ((), (), "note", "actions are not in [-1, 1]", "the range is the data's where --action-low and"),
+        ((0.0,), (), "note", "actions are not in [-1, 1]", "the range is the data's where `action_low` and"),
+        ((), (), "note", "actions are not in [-1, 1]", "the range is the data's where `action_low` and"),
     ],
 )
 def test_ranges_are_compared_as_training_does(low, high, level, what, effect):
@@ -272,7 +272,7 @@ def test_columns_that_float32_cannot_tell_apart(column, level, tmp_path, monkeyp
     monkeypatch.setattr("edp.data.log.PIECE", 30)
     content = make(observations=column[:, None], next_observations=None)
     seen = health.examine_log(from_arrays(**content))
-    assert seen.of("observation")[0].std == pytest.approx(column.astype(np.float64).std(), rel=1e-6, abs=1e-15)
+    assert seen.columns_of("observation")[0].std == pytest.approx(column.astype(np.float64).std(), rel=1e-6, abs=1e-15)
     coarse = [finding for finding in seen.findings if "float32 has only steps of" in finding.what]
     assert [finding.level for finding in coarse] == ([level] if level else [])
     if level == "error":

@@ -124,7 +124,7 @@ def test_units_are_kept_as_json_without_loss(dataset):
             (),
             "data: an action outside of its range, first in row 0: 18 in column 0 is not within 20 to 75",
         ),
-        ((1.0, 2.0, 3.0), (), "--action-low has 3 numbers, and data has 2"),
+        ((1.0, 2.0, 3.0), (), "`action_low` has 3 numbers, and data has 2"),
         ((), (18.0,), "the range of action 0 is empty .18 to 18."),
     ],
 )

@@ -129,9 +129,9 @@ def test_one_that_is_killed_takes_the_other_along(victim, hopper_file, whole, tm
 
 
 def test_an_error_of_any_process_is_told_once_before_anything_is_written(hopper_file, tmp_path):
-    broken = "import sys, edp.cli, edp.data.sources as sources; from edp.errors import UserError\n"
+    broken = "import sys, edp.cli, edp.data.formats as formats; from edp.errors import UserError\n"
     broken += "def open_log(place, *more): raise UserError(f'{place}: not here')\n"
-    broken += "sources.open_log = open_log; sys.exit(edp.cli.main())"
+    broken += "formats.open_log = open_log; sys.exit(edp.cli.main())"
     codes, said = finish(start(words(hopper_file, tmp_path / "out"), 2, programs=[EDP, [sys.executable, "-c", broken]]))
     assert (codes, said) == ([2, 2], [("", f"edp: process 1 of 2: {hopper_file}: not here\n"), ("", "")])
     assert not (tmp_path / "out").exists()

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from edp.diffusion import Sampler, Schedule, integrate, samplers
+from edp.diffusion import SAMPLERS, Sampler, Schedule, integrate, tables, times
 from edp.errors import UserError
 
 SCHEDULE = Schedule("linear", 1000)
@@ -52,34 +52,36 @@ def order_of_convergence(make, calls, end=0.3):
 def test_dpm_solver_converges_with_its_order(order):
     calls = 6 * np.array([8, 16, 32, 64])
     measured = order_of_convergence(
-        lambda ts: samplers.dpm_solver(SCHEDULE, ts, (order,) * ((len(ts) - 1) // order)), calls
+        lambda ts: tables.dpm_solver_table(SCHEDULE, ts, (order,) * ((len(ts) - 1) // order)), calls
     )
     assert measured == pytest.approx(order, abs=0.3)
 
 
 def test_dpm_solver_pp_converges_with_order_2():
-    assert order_of_convergence(lambda ts: samplers.dpm_solver_pp(SCHEDULE, ts), [48, 96, 192, 384]) == pytest.approx(
-        2, abs=0.3
-    )
+    assert order_of_convergence(
+        lambda ts: tables.dpm_solver_pp_table(SCHEDULE, ts), [48, 96, 192, 384]
+    ) == pytest.approx(2, abs=0.3)
 
 
 def test_ddim_converges_with_order_1():
-    assert order_of_convergence(lambda ts: samplers.ddim(SCHEDULE, ts), [48, 96, 192, 384]) == pytest.approx(1, abs=0.3)
+    assert order_of_convergence(lambda ts: tables.ddim_table(SCHEDULE, ts), [48, 96, 192, 384]) == pytest.approx(
+        1, abs=0.3
+    )
 
 
 def test_ddim_is_dpm_solver_of_order_1():
     ts = np.linspace(1, 0.001, 16)
-    one, other = samplers.ddim(SCHEDULE, ts), samplers.dpm_solver(SCHEDULE, ts, (1,) * 15)
+    one, other = tables.ddim_table(SCHEDULE, ts), tables.dpm_solver_table(SCHEDULE, ts, (1,) * 15)
     assert np.allclose(one.base_coef, other.base_coef)
     assert np.allclose(one.now_coef, other.now_coef)
 
 
 def test_paper_grid_and_orders():
-    assert samplers.dpm_orders(15, 3) == (3, 3, 3, 3, 2, 1)
-    assert samplers.dpm_orders(16, 3) == (3, 3, 3, 3, 3, 1)
-    assert samplers.dpm_orders(17, 3) == (3, 3, 3, 3, 3, 1, 1)
-    assert samplers.dpm_orders(3, 3) == (2, 1)
-    assert samplers.dpm_orders(15, 2) == (2,) * 7 + (1,)
+    assert tables.dpm_orders(15, 3) == (3, 3, 3, 3, 2, 1)
+    assert tables.dpm_orders(16, 3) == (3, 3, 3, 3, 3, 1)
+    assert tables.dpm_orders(17, 3) == (3, 3, 3, 3, 3, 1, 1)
+    assert tables.dpm_orders(3, 3) == (2, 1)
+    assert tables.dpm_orders(15, 2) == (2,) * 7 + (1,)
     table = Sampler("dpm", 15, 3).table(SCHEDULE)
     assert np.allclose(table.t, np.linspace(1, 0.001, 16)[:-1])
     assert table.advance.tolist() == [False, False, True] * 4 + [False, True, True]
@@ -88,7 +90,7 @@ def test_paper_grid_and_orders():
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize("calls", range(1, 21))
 def test_every_call_is_used_and_the_last_step_is_of_first_order(calls, order):
-    orders = samplers.dpm_orders(calls, order)
+    orders = tables.dpm_orders(calls, order)
     assert sum(orders) == calls
     assert orders[-1] == 1
     assert max(orders) <= order
@@ -96,16 +98,16 @@ def test_every_call_is_used_and_the_last_step_is_of_first_order(calls, order):
 
 @pytest.mark.parametrize("schedule", [SCHEDULE, Schedule("vp", 5), Schedule("cosine", 50)])
 def test_grids_go_from_noise_to_the_end(schedule):
-    for name, grid in samplers.GRIDS.items():
+    for name, grid in times.GRIDS.items():
         ts = grid(schedule, 6)
-        assert (len(ts), ts[0], ts[-1]) == (7, 1.0, pytest.approx(samplers.END)), name
+        assert (len(ts), ts[0], ts[-1]) == (7, 1.0, pytest.approx(times.END)), name
         assert np.all(np.diff(ts) < 0), name
-    assert np.ptp(np.diff(np.sqrt(samplers.quadratic(schedule, 6)))) < 1e-12
-    assert np.ptp(np.diff(schedule.half_log_snr(samplers.logsnr(schedule, 6)))) < 0.02
+    assert np.ptp(np.diff(np.sqrt(times.quadratic_times(schedule, 6)))) < 1e-12
+    assert np.ptp(np.diff(schedule.half_log_snr(times.logsnr_times(schedule, 6)))) < 0.02
 
 
 def test_a_grid_is_for_solvers_of_the_ode():
-    with pytest.raises(UserError, match="--grid"):
+    with pytest.raises(UserError, match="`grid`"):
         Sampler("ddim", 10, grid="quadratic")
     with pytest.raises(UserError, match="grid"):
         Sampler("dpm", 10, grid="quadratik")
@@ -129,7 +131,7 @@ def test_dpm_solver_3_step_by_hand():
     d2 = eps(u2, 2) - e0
     expected = alpha[3] / alpha[0] * x - sigma[3] * np.expm1(h) * e0 - sigma[3] / r2 * (np.expm1(h) / h - 1) * d2
     with jax.enable_x64(True):
-        table = samplers.dpm_solver(SCHEDULE, ts, (3,))
+        table = tables.dpm_solver_table(SCHEDULE, ts, (3,))
         got = integrate(
             table, SCHEDULE, lambda y, i: jnp.sin(3 * y) + i, jnp.full((1, 1), x), jax.random.key(0), clip=None
         )
@@ -167,7 +169,7 @@ def test_clipping_keeps_the_estimate_in_range():
 
 
 @pytest.mark.parametrize("schedule", [SCHEDULE, Schedule("cosine", 100), Schedule("vp", 5), Schedule("vp", 1)])
-@pytest.mark.parametrize("name", samplers.NAMES)
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_every_number_of_calls_makes_so_many_calls(name, schedule):
     for calls in range(1, 31):
         if name in ("ddim", "ddpm") and calls > schedule.steps:

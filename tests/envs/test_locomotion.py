@@ -1,5 +1,6 @@
 """Our physics against D4RL's."""
 
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportGeneralTypeIssues=false
 import gymnasium
 import h5py
 import mujoco

@@ -1,5 +1,6 @@
 """AntMaze, pen and kitchen against D4RL's recordings, and all environments against states that we recorded."""
 
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportGeneralTypeIssues=false
 import sys
 from pathlib import Path
 

@@ -15,7 +15,7 @@ class TestImitation:
     def test_diffusion_bc_reproduces_both_modes(self):
         """A Kolmogorov-Smirnov test does not tell its samples from data that it has not seen."""
         actions = example.sample(example.fit(example.CASES["BC, diffusion"]), HELD_OUT.obs)
-        assert stats.ks_2samp(actions[:, 0], HELD_OUT.action[:, 0]).pvalue > 0.01
+        assert stats.ks_2samp(actions[:, 0], HELD_OUT.action[:, 0]).pvalue > 0.01  # pyright: ignore[reportAttributeAccessIssue]
         shares = (contextual_bandit.share_in_good_mode(HELD_OUT.obs, sign * actions) for sign in (1, -1))
         assert all(share > 0.4 for share in shares)
 
@@ -24,7 +24,7 @@ class TestImitation:
         middle = policy.act(HELD_OUT.obs, None)
         assert np.abs(middle).max() < 0.2, "the likeliest action is one that the data never shows"
         actions = example.sample(policy, HELD_OUT.obs)
-        assert stats.ks_2samp(actions[:, 0], HELD_OUT.action[:, 0]).pvalue < 1e-6
+        assert stats.ks_2samp(actions[:, 0], HELD_OUT.action[:, 0]).pvalue < 1e-6  # pyright: ignore[reportAttributeAccessIssue]
         assert np.mean(np.abs(actions) < 0.3) > 10 * np.mean(np.abs(HELD_OUT.action) < 0.3)
 
 

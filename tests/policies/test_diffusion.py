@@ -111,8 +111,8 @@ def test_chain_gradients_take_little_memory():
 
 def test_another_sampler_has_its_own_grid():
     fast = DiffusionConfig(sampler="dpm++", grid="quadratic", calls=6)
-    assert fast.sampled() == Sampler("dpm++", 6, grid="quadratic")
-    assert fast.sampled(calls=10) == Sampler("dpm++", 10, grid="quadratic")
-    assert fast.sampled("dpm") == Sampler("dpm", 15)
-    with pytest.raises(UserError, match="--grid"):
-        DiffusionConfig(sampler="ddpm", grid="quadratic").sampled()
+    assert fast.sampler_for() == Sampler("dpm++", 6, grid="quadratic")
+    assert fast.sampler_for(calls=10) == Sampler("dpm++", 10, grid="quadratic")
+    assert fast.sampler_for("dpm") == Sampler("dpm", 15)
+    with pytest.raises(UserError, match="`grid`"):
+        DiffusionConfig(sampler="ddpm", grid="quadratic").sampler_for()

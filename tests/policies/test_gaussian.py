@@ -29,12 +29,12 @@ def test_the_likelihood_is_scipys(std):
 
 def test_the_squashed_density_integrates_to_one_and_is_that_of_its_samples():
     policy, obs = build(act_dim=1, squash=True), OBS[:1]
-    density = jax.jit(lambda a: jnp.exp(policy.fit(obs, a[None, None], None).log_prob[0]))
+    density = jax.jit(lambda a: jnp.exp(policy.fit(obs, a[None, None], jax.random.key(0)).log_prob[0]))
     total, _ = integrate.quad(lambda a: float(density(jnp.float32(a))), -0.99999, 0.99999, limit=100)
     assert total == pytest.approx(1, abs=1e-2)
     many = jnp.tile(obs, (500, 1))
     action, log_prob = policy.sample_with_log_prob(many, jax.random.key(1))
-    again = policy.fit(many, action, None).log_prob
+    again = policy.fit(many, action, jax.random.key(0)).log_prob
     inside = np.abs(np.asarray(action))[:, 0] < 0.999  # nearer to the border, float32 cannot tell actions apart
     assert inside.mean() > 0.8
     np.testing.assert_allclose(np.asarray(log_prob)[inside], np.asarray(again)[inside], atol=0.02)
@@ -45,4 +45,4 @@ def test_samples_spread_around_what_acts(squash):
     policy = build(std=0.1, squash=squash)
     samples = jax.vmap(policy.sample, (None, 0))(OBS, jax.random.split(jax.random.key(0), 4000))
     assert np.abs(samples).max() <= 1
-    np.testing.assert_allclose(np.median(samples, axis=0), policy.act(OBS, None), atol=0.01)
+    np.testing.assert_allclose(np.median(samples, axis=0), policy.act(OBS, jax.random.key(0)), atol=0.01)

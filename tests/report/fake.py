@@ -8,24 +8,30 @@ from pathlib import Path
 import numpy as np
 from matplotlib.text import Text
 
-from edp.config import choice as build
+from edp.config.choice import choose
+from edp.config.spec import Spec
 from edp.data import tasks
+from edp.data.units import identity_units
 from edp.report.collect import Entry, read_runs
 from edp.report.markup import Table
-from edp.runs.directory import SCHEMA, about_here
+from edp.runs.provenance import provenance
+from edp.runs.schema import SCHEMA
+from edp.training.prepare import settle
 
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
 
 
 @cache
 def config_of(task: str, algorithm: str, policy: str) -> str:
-    choice = build.choose(algorithm, policy, None, {})
+    known = tasks.get(task)
+    parts = settle(choose(algorithm, policy), known).parts
+    spec = Spec(known, *parts, units=identity_units(*known.dims))
     about = {
         "command": ["edp", "train", task, "--algo", algorithm],
         "device": "1 × cpu",
         "file": f"/data/{tasks.get(task).file}",
     }
-    return json.dumps({"schema": SCHEMA, **about_here(), **choice.spec(tasks.get(task)).to_json(), **about})
+    return json.dumps({"schema": SCHEMA, **provenance(), **spec.to_json(), **about})
 
 
 def make(

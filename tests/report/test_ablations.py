@@ -42,7 +42,7 @@ def test_damaged_ablations_are_noted_and_passed_over(tmp_path):
     found = all_figures(runs)
     all_figures(runs)
     assert list(found) == ["ablation-eas", "ablation-gaps"]
-    first, second = found["ablation-gaps"].axes[0].lines[0].get_xydata()
+    first, second = found["ablation-gaps"].axes[0].lines[0].get_xydata()  # pyright: ignore
     assert (first[1], second[1]) == (1, 4)
     names = sorted([*DAMAGED, "bytes", "folder"])
     assert [note.split(" (")[0] for note in runs[0].notes] == [

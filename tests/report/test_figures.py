@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from fake import ablate, check_svg, entries, figure_texts, make
 
+from edp.drawing import svg
 from edp.report.collect import read_run
-from edp.report.drawing import svg
 from edp.report.figures import all_figures
 
 
@@ -87,7 +87,7 @@ def test_a_domain_needs_a_run_of_every_task(tmp_path):
     make(tmp_path / "mixed", task="kitchen-mixed-v0", algorithm="iql", level=40)
     axes = all_figures(entries(tmp_path), paper=True)["domains"].axes[0]
     means = [entry.curve.rat.mean() for entry in entries(tmp_path) if entry.curve]
-    assert axes.containers[5].patches[0].get_height() == pytest.approx(np.mean(means), abs=0.01)
+    assert axes.containers[5].patches[0].get_height() == pytest.approx(np.mean(means), abs=0.01)  # pyright: ignore
 
 
 def test_more_runs_than_colours_are_the_best_ones(tmp_path):
@@ -106,7 +106,7 @@ def test_scores_that_are_none(tmp_path):
         lines = [{"kind": "training", "step": i + 1, "scores": each} for i, each in enumerate(scores)]
         (folder / "evaluations.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     (figure,) = all_figures(entries(tmp_path)).values()
-    assert figure.axes[0].lines[0].get_xydata().tolist() == [[2, 1]]
+    assert figure.axes[0].lines[0].get_xydata().tolist() == [[2, 1]]  # pyright: ignore
     check_svg(svg(figure))
 
 

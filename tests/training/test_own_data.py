@@ -160,7 +160,7 @@ def test_options_of_an_environment_that_it_does_not_have(options, tmp_path, fail
 
 def test_environments_are_not_shown_while_they_are_evaluated():
     log = replace(edp.record("Room-v0", episodes=1), env_options={"render_mode": "human", "goal": 19.0})
-    assert json.loads(tasks.own("a.hdf5", log, "").env_options) == {"goal": 19.0}
+    assert json.loads(tasks.own_task("a.hdf5", log, "").env_options) == {"goal": 19.0}
 
 
 def test_wrong_words_in_python_are_the_user_s_errors_too(trained, tmp_path):
@@ -169,7 +169,7 @@ def test_wrong_words_in_python_are_the_user_s_errors_too(trained, tmp_path):
     for call, message in (
         (lambda: edp.open_log(file, {"observation_columnz": ["a"]}), "did you mean 'observation_columns'?"),
         (lambda: edp.fit(file, tmp_path / "run", columns=COLUMNS, step=3), "'step': did you mean 'steps'?"),
-        (lambda: edp.fit(file, tmp_path / "run", columns=COLUMNS, steps="abc"), "--steps must be a whole number"),
+        (lambda: edp.fit(file, tmp_path / "run", columns=COLUMNS, steps="abc"), "`steps` must be a whole number"),
         (lambda: edp.load_policy(run, easy=3), "'easy': did you mean 'eas'?"),
         (lambda: edp.from_arrays(*rows[:3], None), "arrays: has no terminals"),
         (lambda: edp.from_arrays(*rows[:2], None, rows[3]), "arrays: has no rewards"),

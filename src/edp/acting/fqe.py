@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from edp.acting.selection import Selection, select_action
-from edp.algorithms.base import Learner, adam, descend, for_each_member, learner
+from edp.algorithms.base import Learner, adam, descend, for_each_member, init_learner
 from edp.data import episodes
 from edp.data.dataset import Dataset
 from edp.networks import Critic
@@ -169,6 +169,6 @@ def fit_q(problem: Problem, next_action: Array, penalty: Array, weight: Array, k
 
         return descend(state, loss, optimiser, TAU)[0], None
 
-    start = learner(Critic(problem.obs.shape[1], problem.action.shape[1], HIDDEN, init_key), optimiser)
+    start = init_learner(Critic(problem.obs.shape[1], problem.action.shape[1], HIDDEN, init_key), optimiser)
     steps = jnp.arange(options.fqe_steps), jax.random.split(steps_key, options.fqe_steps)
     return jax.lax.scan(step, start, steps)[0].target

@@ -74,10 +74,10 @@ def compare_actions(spec: Spec, states: Any, dataset: Dataset) -> dict[str, Any]
     seen = {"actions": {"data": comparison.summarise(comparison.action), "policy": comparison.describe(chosen)}}
     both = {"data": spec.units.act(comparison.action[:PLANE]), "policy": spec.units.act(chosen[0, :PLANE])}
     if spec.units.dims[1] == 2:
-        seen["plane"] = {name: rounded(actions) for name, actions in both.items()} | {"of": "actions"}
+        seen["plane"] = {name: json_numbers(actions) for name, actions in both.items()} | {"of": "actions"}
     elif spec.units.dims == (1, 1):
         state = spec.units.seen(comparison.obs[:PLANE])
-        pairs = {name: rounded(np.concatenate([state, actions], axis=1)) for name, actions in both.items()}
+        pairs = {name: json_numbers(np.concatenate([state, actions], axis=1)) for name, actions in both.items()}
         seen["plane"] = pairs | {"of": "state and action"}
     return seen
 
@@ -105,17 +105,17 @@ def play(spec: Spec, models: tuple[Any, Any], env: gymnasium.Env, seed: int) -> 
         "return": round(sum(rewards), 4),
         "score": round(float(spec.task.score(sum(rewards))), 2),
         "at": kept.tolist(),
-        "rewards": rounded(np.array(rewards)[kept]),
-        "path": path[0] and {"points": rounded(np.array(path)[spaced(len(path), POINTS)]), "goal": goal_of(env)},
+        "rewards": json_numbers(np.array(rewards)[kept]),
+        "path": path[0] and {"points": json_numbers(np.array(path)[spaced(len(path), POINTS)]), "goal": goal_of(env)},
     }
     if models[1] is not None:
         value, low, high = np.array(values)[kept].T
-        seen |= {"q": rounded(value), "q_low": rounded(low), "q_high": rounded(high)}
+        seen |= {"q": json_numbers(value), "q_low": json_numbers(low), "q_high": json_numbers(high)}
         seen["choices"] = [
             {
                 "at": int(at),
-                "q": rounded(choices[at][1][:CANDIDATES]),
-                "actions": rounded(units.act(choices[at][0][:CANDIDATES])),
+                "q": json_numbers(choices[at][1][:CANDIDATES]),
+                "actions": json_numbers(units.act(choices[at][0][:CANDIDATES])),
                 "chosen": choices[at][2] if choices[at][2] < CANDIDATES else None,
             }
             for at in (spaced(len(rewards), CHOICES) if options.eas > 1 else ())
@@ -128,7 +128,7 @@ def spaced(count: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 
 
-def rounded(numbers: np.ndarray) -> list:
+def json_numbers(numbers: np.ndarray) -> list:
     """Numbers for JSON with five digits, and None for NaN."""
     tidy = np.vectorize(lambda number: float(f"{number:.5g}") if np.isfinite(number) else None, otypes=[object])
     return tidy(np.asarray(numbers, float)).tolist() if numbers.size else []

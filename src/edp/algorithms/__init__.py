@@ -1,4 +1,7 @@
-"""Offline RL algorithms by name: each is a frozen dataclass of hyper-parameters with ``init`` and ``update``."""
+"""Offline RL algorithms, and ``ALGORITHMS``: their registry by name.
+
+Each is a frozen dataclass of hyper-parameters with ``init`` and ``update``.
+"""
 
 from edp.algorithms.awac import AWAC
 from edp.algorithms.awr import AWR
@@ -12,7 +15,7 @@ from edp.algorithms.iql import IQL
 from edp.algorithms.onestep import OneStep
 from edp.algorithms.td3bc import TD3BC
 
-ALGORITHMS = {
+ALGORITHMS: dict[str, type[Algorithm]] = {
     "td3bc": TD3BC,
     "crr": CRR,
     "iql": IQL,

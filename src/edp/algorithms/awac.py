@@ -1,13 +1,14 @@
-"""Advantage-weighted actor-critic (Nair et al. 2020): as CRR, but compared with the policy's own action."""
+"""Advantage-weighted actor-critic (Nair et al. 2020): CRR with the policy's own action as the baseline."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from edp.algorithms.actor_critic import TDActorCritic
-from edp.algorithms.base import Metrics
-from edp.algorithms.crr import compared
+from edp.algorithms.base import Loss
+from edp.algorithms.crr import advantage_over
 from edp.algorithms.weighted import exponential, weighted_loss
 from edp.batches import Transitions
 from edp.networks import Critic
@@ -17,15 +18,18 @@ from edp.policies.base import Fit, Policy
 
 @dataclass(frozen=True)
 class AWAC(TDActorCritic):
+    """Hyper-parameters and losses of AWAC."""
+
     beta: float = option(1.0, "temperature of the weights exp(advantage / beta)", low=1e-6)
-    max_weight: float = option(100.0, "the largest such weight", low=0.0)
+    max_weight: float = option(100.0, "largest weight", low=0.0)
 
     uses: ClassVar[tuple[str, ...]] = ("action", "log_prob")
+    policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {"has_likelihood": {"bc_weight": 0.0}}
 
-    def policy_loss(self, policy: Policy, critic: Critic, batch: Transitions, key) -> tuple[Array, Metrics]:
-        def advantage(fit: Fit, key) -> Float[Array, " n"]:
+    def policy_loss(self, policy: Policy, critic: Critic, batch: Transitions, key: PRNGKeyArray) -> Loss:
+        def advantage(fit: Fit, key: PRNGKeyArray) -> Float[Array, " n"]:
             del key
-            return compared(critic, batch, fit.action[None])
+            return advantage_over(critic, batch, fit.action[None])
 
         return weighted_loss(
             policy,

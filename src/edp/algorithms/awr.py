@@ -1,10 +1,11 @@
-"""Advantage-weighted regression (Peng et al. 2019): advantages from the returns that really followed."""
+"""Advantage-weighted regression (Peng et al. 2019): advantages from the returns in the data."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from edp.algorithms.actor_critic import ActorCritic, value_loss
 from edp.algorithms.base import Learner, Metrics, descend
@@ -15,6 +16,8 @@ from edp.policies.base import Policy
 
 
 class AWRState(NamedTuple):
+    """The training state of AWR, which has no critic."""
+
     policy: Learner
     value: Learner
     step: Int[Array, ""]
@@ -23,18 +26,22 @@ class AWRState(NamedTuple):
 
 @dataclass(frozen=True)
 class AWR(ActorCritic):
+    """Hyper-parameters and update of AWR."""
+
     beta: float = option(1.0, "temperature of the weights exp(advantage / beta)", low=1e-6)
-    max_weight: float = option(20.0, "the largest such weight", low=0.0)
+    max_weight: float = option(20.0, "largest weight", low=0.0)
 
     learns_from: ClassVar[str] = "tails"
     uses: ClassVar[tuple[str, ...]] = ("log_prob",)
+    defaults: ClassVar[Mapping[str, Any]] = {"eas": 1}
+    policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {"has_likelihood": {"bc_weight": 0.0}}
 
-    def init(self, policy: Policy, obs_dim: int, act_dim: int, key) -> AWRState:
+    def init(self, policy: Policy, obs_dim: int, act_dim: int, key: PRNGKeyArray) -> AWRState:
         del act_dim
         return AWRState(self.init_policy(policy), self.init_value(obs_dim, key), jnp.zeros((), jnp.int32))
 
-    def update(self, state: AWRState, batch: Transitions, key) -> tuple[AWRState, Metrics]:
-        """V regresses on returns; advantages are returns less V, in units of their spread over the batch."""
+    def update(self, state: AWRState, batch: Transitions, key: PRNGKeyArray) -> tuple[AWRState, Metrics]:
+        """V regresses on returns. Advantages are returns minus V, standardised over the batch."""
         step, tail = state.step + 1, batch.tail
         assert tail is not None
         returns = tail.reward + tail.discount * state.value.target(tail.obs)[:, 0]
@@ -43,9 +50,10 @@ class AWR(ActorCritic):
         )
         advantage = standardise(returns - value.model(batch.obs)[:, 0])
         weight = exponential(1 / self.beta, self.max_weight)
-        policy, policy_metrics = self.follow_better(state.policy, batch, key, step, advantage, weight)
+        policy, policy_metrics = self.update_policy(state.policy, batch, key, step, advantage, weight)
         return AWRState(policy, value, step), value_metrics | policy_metrics
 
 
-def standardise(x: Array) -> Array:
+def standardise(x: Float[Array, " n"]) -> Float[Array, " n"]:
+    """x with mean 0 and standard deviation 1."""
     return (x - x.mean()) / (x.std() + 1e-5)

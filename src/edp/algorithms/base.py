@@ -1,53 +1,65 @@
-"""What an algorithm is to the rest of the house, and the one way in which anything here learns."""
+"""The interface of algorithms (``Algorithm``), and the gradient step that all of them share (``descend``)."""
 
-from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from edp.policies.base import Policy, PolicyConfig
 
-TINY = 1e-30  # what a norm is not divided by
+TINY = 1e-30  # the smallest norm that is divided by
 Metrics = dict[str, Float[Array, ""]]
+Loss = tuple[Float[Array, ""], Metrics]
 
 
+@runtime_checkable
 class Algorithm(Protocol):
-    """A frozen dataclass of hyper-parameters with these methods.
+    """A frozen dataclass of hyper-parameters with these declarations and methods.
 
-    A state has the learners ``policy`` and ``critic``; the critic is None if no action is valued.
+    A training state has the learners ``policy`` and ``critic``. The critic is None if ``values_actions`` is false.
     """
 
-    learns_from: ClassVar[str]  # what a batch is: "transitions", those with their "tails", or "windows" of episodes
-    uses: ClassVar[tuple[str, ...]]  # of a policy's Fit, beside the imitation loss
-    values_actions: ClassVar[bool]  # there is a critic
+    learns_from: ClassVar[str]  # the kind of a batch: "transitions", "tails" or "windows" (see edp.training.state)
+    uses: ClassVar[tuple[str, ...]]  # the fields of a policy's ``Fit`` that it uses, beside the imitation loss
+    values_actions: ClassVar[bool]  # it has a critic
+    default_policy: ClassVar[str]  # the policy of a run that names none
+    defaults: ClassVar[Mapping[str, Any]]  # values of any option of a run that suit this algorithm
+    domain_defaults: ClassVar[Mapping[str, Mapping[str, Any]]]  # the same for tasks of a domain, by the domain's name
+    policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]]  # the same for policies that declare this: for example
+    # {"has_likelihood": {"bc_weight": 0.0}}; see PolicyConfig for the declarations
 
     def check(self, policy: PolicyConfig) -> None:
-        """Refuse a policy that makes no sense here, with a sentence that says why and what to use."""
+        """Raise a ``UserError`` that says why the algorithm cannot train this policy, and which it can."""
         ...
 
-    def init(self, policy: Policy, obs_dim: int, act_dim: int, key) -> Any: ...
+    def init(self, policy: Policy, obs_dim: int, act_dim: int, key: PRNGKeyArray) -> Any:
+        """The training state at the start."""
+        ...
 
-    def update(self, state: Any, batch: Any, key) -> tuple[Any, Metrics]: ...
+    def update(self, state: Any, batch: Any, key: PRNGKeyArray) -> tuple[Any, Metrics]:
+        """The training state after one step on a batch, and the metrics of that step."""
+        ...
 
 
 class Learner(NamedTuple):
-    """A model, its slowly following target, and the optimiser's memory."""
+    """A model, its target (a slow average of the model), and the optimiser's state."""
 
     model: Any
     target: Any
     opt: optax.OptState
 
 
-def learner(model: Any, optimiser: optax.GradientTransformation) -> Learner:
+def init_learner(model: Any, optimiser: optax.GradientTransformation) -> Learner:
+    """A learner whose target is a copy of the model."""
     return Learner(model, jax.tree.map(lambda leaf: leaf.copy(), model), optimiser.init(model))
 
 
 def descend(
     learner: Learner,
-    loss: Callable[[Any], tuple[Array, Metrics]],
+    loss: Callable[[Any], Loss],
     optimiser: optax.GradientTransformation,
     tau: float | Array,
 ) -> tuple[Learner, Metrics]:
@@ -60,15 +72,18 @@ def descend(
 
 def adam(lr: float, clip: float) -> optax.GradientTransformation:
     """Adam on gradients whose global norm is at most ``clip``."""
-    return optax.chain(optax.stateless(lambda grads, _: shortened(grads, clip)), optax.adam(lr))
+    return optax.chain(optax.stateless(lambda grads, _: clip_by_norm(grads, clip)), optax.adam(lr))
 
 
-def shortened(grads: Any, longest: float) -> Any:
-    """The gradients times one number, a product that vanishes in what comes next; Optax's own divides every array."""
-    factor = jnp.minimum(1.0, longest / jnp.maximum(optax.tree.norm(grads), TINY))
+def clip_by_norm(grads: Any, max_norm: float) -> Any:
+    """The gradients, scaled to a global norm of at most ``max_norm``.
+
+    This multiplies by one factor, which the compiler fuses with Adam. Optax's own clipping divides every array.
+    """
+    factor = jnp.minimum(1.0, max_norm / jnp.maximum(optax.tree.norm(grads), TINY))
     return jax.tree.map(lambda leaf: leaf * factor, grads)
 
 
 def for_each_member(optimiser: optax.GradientTransformation) -> optax.GradientTransformation:
-    """The optimiser for an ensemble with a leading axis over its members: each has its own norm to clip."""
+    """The optimiser for an ensemble with a leading axis over its members, whose gradients are clipped separately."""
     return optax.GradientTransformation(jax.vmap(optimiser.init), jax.vmap(optimiser.update))

@@ -1,13 +1,14 @@
-"""Decision Transformer (Chen et al. 2021): behaviour cloning that is told what return is to come."""
+"""Decision Transformer (Chen et al. 2021): behaviour cloning conditioned on the return to go."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array
+from jaxtyping import PRNGKeyArray
 
-from edp.algorithms.base import Metrics
+from edp.algorithms.base import Loss
 from edp.algorithms.bc import BC
 from edp.batches import Windows
 from edp.errors import UserError
@@ -18,20 +19,28 @@ from edp.policies.transformer import Transformer
 
 @dataclass(frozen=True)
 class DT(BC):
-    weight_decay: float = option(1e-4, "how fast weights shrink (AdamW)", low=0.0)
+    """Hyper-parameters and loss of Decision Transformer."""
+
+    weight_decay: float = option(1e-4, "weight decay of AdamW", low=0.0)
 
     learns_from: ClassVar[str] = "windows"
+    default_policy: ClassVar[str] = "transformer"
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "lr": 1e-4,
+        "clip": 0.25,
+        "rewards": "raw",  # when it acts, it subtracts the environment's rewards from the target return
+    }
 
     def check(self, policy: PolicyConfig) -> None:
         if not policy.reads_histories:
-            raise UserError("dt is a model of sequences, and other policies see one state: use --policy transformer")
+            raise UserError("dt is a model of sequences, and other policies see one state: use `policy=transformer`")
 
     @property
     def optimiser(self) -> optax.GradientTransformation:
         return optax.chain(optax.clip_by_global_norm(self.clip), optax.adamw(self.lr, weight_decay=self.weight_decay))
 
-    def policy_loss(self, policy: Transformer, batch: Windows, key) -> tuple[Array, Metrics]:  # pyright: ignore
-        """The squared error of the actions, over steps that are really there."""
+    def policy_loss(self, policy: Transformer, batch: Windows, key: PRNGKeyArray) -> Loss:  # pyright: ignore
+        """The mean squared error of the actions, over steps that are not masked out."""
         del key
         error = jnp.mean((policy(batch) - batch.action) ** 2, axis=-1)
         bc = jnp.sum(error * batch.mask) / jnp.sum(batch.mask)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+from jaxtyping import PRNGKeyArray
 
 from edp.algorithms.base import Algorithm
 from edp.policies.base import PolicyConfig
@@ -18,7 +19,7 @@ class InitialState:
     obs_dim: int
     act_dim: int
 
-    def __call__(self, key) -> Any:
+    def __call__(self, key: PRNGKeyArray) -> Any:
         policy_key, algorithm_key = jax.random.split(key)
         policy = self.policy.build(self.obs_dim, self.act_dim, policy_key)
         return self.algorithm.init(policy, self.obs_dim, self.act_dim, algorithm_key)

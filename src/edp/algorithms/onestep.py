@@ -1,9 +1,10 @@
-"""OneStep RL (Brandfonbrener et al. 2021): value the behaviour that made the data, then improve on it once."""
+"""OneStep RL (Brandfonbrener et al. 2021): evaluate the behaviour policy, then make one step of policy improvement."""
 
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
 
 from edp.algorithms.actor_critic import InSample, InSampleState
 from edp.algorithms.base import Metrics
@@ -14,12 +15,17 @@ from edp.options import option
 
 @dataclass(frozen=True)
 class OneStep(InSample):
-    evaluation_steps: int = option(50_000, "steps that value (and clone) the behaviour; the rest improve", low=1)
-    temperature: float = option(3.0, "how strongly advantages are weighted: exp(temperature · advantage)", low=0.0)
-    max_weight: float = option(100.0, "the largest such weight", low=0.0)
+    """Hyper-parameters and update of OneStep RL."""
 
-    def update(self, state: InSampleState, batch: Transitions, key) -> tuple[InSampleState, Metrics]:
-        """First Q and V of the behaviour (the mean, not a high expectile) and its clone; then they stay as they are."""
+    evaluation_steps: int = option(50_000, "steps that evaluate and clone the behaviour; later ones improve it", low=1)
+    temperature: float = option(3.0, "how strongly advantages are weighted: exp(temperature · advantage)", low=0.0)
+    max_weight: float = option(100.0, "largest weight", low=0.0)
+
+    def update(self, state: InSampleState, batch: Transitions, key: PRNGKeyArray) -> tuple[InSampleState, Metrics]:
+        """For ``evaluation_steps`` steps, learn Q and V (a mean, expectile 0.5) of the behaviour and clone it.
+
+        After that, Q and V are frozen, and the policy learns from them.
+        """
         step = state.step + 1
         evaluating = step <= self.evaluation_steps
         value, q, value_metrics = self.update_value(state, batch, expectile=0.5)
@@ -29,7 +35,7 @@ class OneStep(InSample):
         )
         advantage = q - value.model(batch.obs)[:, 0]
         weight = exponential(self.temperature, self.max_weight)
-        policy, policy_metrics = self.follow_better(
+        policy, policy_metrics = self.update_policy(
             state.policy, batch, key, step, advantage, weight, imitate=evaluating
         )
         return InSampleState(policy, critic, value, step), value_metrics | policy_metrics | critic_metrics

@@ -1,35 +1,35 @@
-"""Likelihood-based policy improvement (EDP eq. 11): fit the policy to the data's actions, the better ones more.
+"""Likelihood-based policy improvement (EDP eq. 11): fit the policy to the data's actions, with larger weights for
+better actions.
 
-CRR, AWR, AWAC, IQL and OneStep differ in two functions only: how an advantage is estimated, and how it becomes a
-weight.
+CRR, AWR, AWAC, IQL and OneStep differ in how they estimate advantages and how they turn them into weights.
 """
 
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 
-from edp.algorithms.base import Metrics
+from edp.algorithms.base import Loss
 from edp.batches import Transitions
 from edp.errors import unknown
 from edp.policies.base import Fit, Policy
 
 Weight = Callable[[Float[Array, " n"]], Float[Array, " n"]]
-Advantage = Callable[[Fit, Array], Float[Array, " n"]]
+Advantage = Callable[[Fit, PRNGKeyArray], Float[Array, " n"]]
 
 
 def weighted_loss(
     policy: Policy,
     batch: Transitions,
-    key,
+    key: PRNGKeyArray,
     *,
     advantage: Advantage,
     weight: Weight,
     loss_weight: float | Array,
     bc_weight: float | Array,
-) -> tuple[Array, Metrics]:
-    """Imitation, and -E[f(A) log pi(a|s)]; no gradient flows through the weights."""
+) -> Loss:
+    """The imitation loss, and -E[f(A) log pi(a|s)] without gradients through the weights f(A)."""
     fit_key, advantage_key = jax.random.split(key)
     fit = policy.fit(batch.obs, batch.action, fit_key)
     weights = jax.lax.stop_gradient(weight(advantage(fit, advantage_key)))
@@ -38,7 +38,7 @@ def weighted_loss(
     return loss, {"policy_loss": loss, "bc_loss": bc, "weight": weights.mean()}
 
 
-def given(advantage: Float[Array, " n"]) -> Advantage:
+def fixed_advantage(advantage: Float[Array, " n"]) -> Advantage:
     """An advantage that does not depend on the policy."""
     return lambda fit, key: advantage
 
@@ -58,10 +58,15 @@ def softmax(scale: float) -> Weight:
     return lambda advantage: jax.nn.softmax(scale * advantage) * advantage.shape[0]
 
 
-WEIGHTS = ("exp", "binary", "softmax")
+WEIGHTS: dict[str, Callable[[float, float], Weight]] = {  # from the scale of advantages, and the largest weight
+    "exp": exponential,
+    "binary": lambda scale, bound: binary,
+    "softmax": lambda scale, bound: softmax(scale),
+}
 
 
 def weight_by_name(name: str, scale: float, bound: float) -> Weight:
+    """The function of ``WEIGHTS`` with this name."""
     if name not in WEIGHTS:
-        raise unknown("choice of --weights", name, WEIGHTS)
-    return {"exp": exponential(scale, bound), "binary": binary, "softmax": softmax(scale)}[name]
+        raise unknown("choice of `weights`", name, WEIGHTS)
+    return WEIGHTS[name](scale, bound)

@@ -160,9 +160,9 @@ def train_variant(words: list[str], folder: Path) -> int:
 
 def save_ablation(path: Path, content: dict[str, Any], measure: str) -> None:
     """Write the scores as JSON, and a picture of them."""
+    from edp.drawing import save_figure
     from edp.files import write_json
     from edp.report.ablations import ablation_from_scores
-    from edp.report.drawing import save_figure
     from edp.report.figures import single_ablation_figure
 
     write_json(path.with_suffix(".json"), content)

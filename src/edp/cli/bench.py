@@ -43,7 +43,7 @@ def main(argv: list[str]) -> int:
         write_json(values.json, result)
         print(values.json)
     if values.picture:
-        from edp.report.drawing import save_figure
+        from edp.drawing import save_figure
         from edp.report.paper_figures import rate_figure
 
         save_figure(rate_figure(result["variants"]), values.picture)

@@ -69,7 +69,8 @@ def print_task(task) -> None:
 
 def task_facts(task) -> dict[str, str]:
     """Describe a task: its data, its environment, its reference scores, and the options that are its defaults."""
-    from edp.config import defaults
+    from edp.algorithms import ALGORITHMS
+    from edp.config.presets import DOMAINS
     from edp.data import locate, tasks
     from edp.data.synthesis import lookalikes
 
@@ -83,10 +84,10 @@ def task_facts(task) -> dict[str, str]:
         "environment": task.env,
         "score 0, 100": f"at returns of {task.min_return:g}, {task.max_return:g}",
         "episodes": f"at most {task.episode_limit} steps",
-        "settings": ", ".join(f"{flag(k)} {v}" for k, v in defaults.DOMAINS[task.domain].items()),
+        "settings": ", ".join(f"{flag(k)} {v}" for k, v in DOMAINS[task.domain].items()),
     }
     return facts | {
         f"with {algorithm}": ", ".join(f"{flag(k)} {v}" for k, v in values.items())
-        for (domain, algorithm), values in defaults.DOMAIN_WITH.items()
-        if domain == task.domain
+        for algorithm, cls in ALGORITHMS.items()
+        if (values := cls.domain_defaults.get(task.domain))
     }

@@ -118,7 +118,7 @@ def write_report(values, kind: str, out: Path) -> None:
     rates = bench_rates(values.bench) if values.bench else None
     ablated = any((entry.folder / "ablations").is_dir() for entry in entries)
     if values.figures or (kind == "html" and (values.paper or ablated)):
-        from edp.report.drawing import data_uri, save_figures
+        from edp.drawing import data_uri, save_figures
         from edp.report.figures import all_figures
 
         figures = all_figures(entries, rates, values.paper, with_curves=values.figures is not None)

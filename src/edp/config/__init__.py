@@ -1,0 +1,1 @@
+"""What the user asked for, the default of every option, and the specification of a run."""

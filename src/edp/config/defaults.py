@@ -1,61 +1,21 @@
 """Default values of options: by domain, task, algorithm, policy and preset.
 
-The values are data, in layers. A later layer overrides an earlier one, and a value that the user gives overrides all of
-them. A layer may hold options that the chosen algorithm or policy does not have; they are ignored, except in a preset.
+The values are data, in layers. Algorithms and policies declare the values that suit them (see ``Algorithm`` and
+``PolicyConfig``). A later layer overrides an earlier one, and a value that the user gives overrides all of them.
+Options that the chosen algorithm and policy do not have are ignored, except in a preset.
 """
 
 from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, NamedTuple
 
+from edp.algorithms import ALGORITHMS
+from edp.config.presets import DOMAINS, PRESETS, Values
 from edp.errors import UserError, unknown
 from edp.options import check_options
+from edp.policies import POLICIES
 
-Values = dict[str, Any]
-
-# The paper's table of hyper-parameters, and what its appendix and the authors' configuration add.
-TABLE: Values = {"lr": 3e-4, "clip": 5.0, "loss_weight": 1.0, "steps": 1_000_000, "batch_size": 256}
-DOMAINS: dict[str, Values] = {
-    "locomotion": TABLE | {"steps": 2_000_000},
-    "antmaze": TABLE | {"rewards": "centred", "expectile": 0.9},
-    "adroit": TABLE | {"lr": 3e-5, "loss_weight": 0.1, "rewards": "min-max"},
-    "kitchen": TABLE | {"loss_weight": 0.005, "rewards": "min-max"},
-    # The scale of a user's data is unknown: rewards and observations are scaled to about 1.
-    "own": TABLE | {"steps": 100_000, "rewards": "unit", "normalise": "standard", "validation": 0.1},
-}
-DOMAIN_WITH: dict[tuple[str, str], Values] = {
-    **{("locomotion", name): {"rewards": "return-range"} for name in ("iql", "onestep")},
-    **{("antmaze", name): {"rewards": "minus-one"} for name in ("iql", "onestep")},
-}
-
-# What a policy needs with every algorithm, and what an algorithm needs with one policy. A feed-forward policy has a
-# likelihood, so that likelihood-based algorithms need no imitation loss beside it.
-POLICY: dict[str, Values] = {"gaussian": {"eas": 1}, "deterministic": {"eas": 1}, "transformer": {"eas": 1}}
-ALGORITHM: dict[str, Values] = {
-    "bc": {"eas": 1},
-    "awr": {"eas": 1},
-    "dt": {"lr": 1e-4, "clip": 0.25, "rewards": "raw"},  # it counts down the environment's own rewards
-}
-WITHOUT_IMITATION = ("crr", "iql", "awac", "awr", "onestep", "cql")
-PAIR: dict[tuple[str, str], Values] = {
-    **{(name, policy): {"bc_weight": 0.0} for name in WITHOUT_IMITATION for policy in POLICY},
-    ("td3bc", "deterministic"): {"target_noise": 0.2},
-    ("cql", "gaussian"): {"bc_weight": 0.0, "squash": True, "entropy": 0.05},
-}
-
-# The paper's variants. Where every noise level is a network call, K is 100 as in the paper's timing, or Diffusion-QL's
-# usual 5.
-DDPM: Values = {"sampler": "ddpm", "calls": 0}
-PRESETS: dict[str, Values] = {
-    "edp": {"sampler": "dpm", "train_action": "approximate"},
-    "edp-without-dpm": DDPM | {"diffusion_steps": 100, "train_action": "approximate"},
-    "fast": {"sampler": "dpm++", "grid": "quadratic", "calls": 6, "train_action": "approximate"},
-    "edp-without-ap": {"sampler": "dpm", "train_action": "chain"},
-    "dql": DDPM | {"diffusion_steps": 5, "schedule": "vp", "train_action": "chain", "eas": 50, "act_with": "online"},
-    "bc-10": {"algo": "bc", "best": 0.1},
-}
 DEFAULT_ALGORITHM, DEFAULT_POLICY = "td3bc", "diffusion"
-OWN_POLICY = {"dt": "transformer"}  # of algorithms that go with one policy only
 
 
 class Setting(NamedTuple):
@@ -93,20 +53,23 @@ def choose_names(algorithm: str | None, policy: str | None, preset: str | None) 
     if preset is not None and preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
     chosen = algorithm or str(PRESETS.get(preset or "", {}).get("algo", DEFAULT_ALGORITHM))
-    return chosen, policy or OWN_POLICY.get(chosen, DEFAULT_POLICY)
+    usual = ALGORITHMS[chosen].default_policy if chosen in ALGORITHMS else DEFAULT_POLICY
+    return chosen, policy or usual
 
 
 def layers(algorithm: str, policy: str, domain: str, task: Values, preset: str | None) -> list[tuple[str, Values]]:
     """The layers of default values, each with its origin; later ones override earlier ones."""
-    own = DOMAINS[domain] | DOMAIN_WITH.get((domain, algorithm), {})
-    if policy != DEFAULT_POLICY:
-        del own["loss_weight"]  # balances values against the diffusion loss
+    trainer, trained = ALGORITHMS[algorithm], POLICIES[policy]
+    of_domain = DOMAINS[domain] | dict(trainer.domain_defaults.get(domain, {}))
+    if trained.has_likelihood:
+        del of_domain["loss_weight"]  # the paper's loss weights balance values against the diffusion loss
+    of_pair = [values for trait, values in trainer.policy_defaults.items() if getattr(trained, trait)]
     return [
-        (f"domain {domain}", own),
+        (f"domain {domain}", of_domain),
         ("task", task),
-        (f"policy {policy}", POLICY.get(policy, {})),
-        (f"algorithm {algorithm}", ALGORITHM.get(algorithm, {})),
-        (f"{algorithm} with {policy}", PAIR.get((algorithm, policy), {})),
+        (f"policy {policy}", dict(trained.defaults)),
+        (f"algorithm {algorithm}", dict(trainer.defaults)),
+        (f"{algorithm} with {policy}", {name: value for values in of_pair for name, value in values.items()}),
         (f"preset {preset}", {key: value for key, value in PRESETS.get(preset or "", {}).items() if key != "algo"}),
     ]
 

@@ -178,4 +178,4 @@ def acting_sampler(algorithm: Algorithm, policy: PolicyConfig, options: EvalOpti
         return None
     if not isinstance(policy, DiffusionConfig):
         raise UserError("`act_sampler` and `act_calls` are for diffusion policies only")
-    return policy.sampled(options.act_sampler, options.act_calls)
+    return policy.sampler_for(options.act_sampler, options.act_calls)

@@ -1,0 +1,1 @@
+"""Logs and data sets: formats, checks, units, tasks, and the synthesis of data."""

@@ -87,11 +87,11 @@ def is_terminated(episode: Mapping[str, Any], name: str) -> bool:
         raise UserError(f"{name}: has no terminated (True if it came to its own end, False if it was cut off)")
     for key, flag in flags.items():
         if not isinstance(flag, bool | np.bool_):
-            raise UserError(f"{name}: {key} must be one True or False for the whole episode, not {on_one_line(flag)}")
+            raise UserError(f"{name}: {key} must be one True or False for the whole episode, not {short_repr(flag)}")
     return bool(flags.get("terminated", not flags.get("truncated")))
 
 
-def on_one_line(value: Any) -> str:
+def short_repr(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.ndim:
         return f"an array of shape {value.shape}"
     text = " ".join(repr(value).split())

@@ -75,7 +75,7 @@ def read_dataset(log: Log, episode_return: str = "sum", on_disk: bool = False) -
 
 
 def read_steps(log: Log) -> Steps:
-    """Read all steps of a log, as they were recorded."""
+    """Read all steps of a log, without making transitions."""
     try:
         parts = list(checked_pieces(log))
         if not parts:

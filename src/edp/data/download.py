@@ -1,4 +1,4 @@
-"""Fetching a data file over HTTP: resumed where it broke off, checked, and there whole or not at all."""
+"""Downloading a data file over HTTP: resumed after a break, checked, and visible only when it is complete."""
 
 import hashlib
 import http.client
@@ -15,7 +15,7 @@ from edp.errors import UserError, first_line
 CHUNK = 1 << 18
 TIMEOUT = 30.0  # seconds without a byte
 RETRIES = 5
-BROKEN = (OSError, http.client.HTTPException)  # what a network does; URLError and time-outs are OSErrors
+BROKEN = (OSError, http.client.HTTPException)  # errors of a network; URLError and time-outs are OSErrors
 
 
 def fetch(
@@ -25,7 +25,7 @@ def fetch(
     on_progress: Callable[[int, int], None] = lambda done, total: None,
     pause: float = 2.0,
 ) -> None:
-    """Download ``url`` to ``path``. What was fetched so far stays in ``path.part`` and is added to the next time."""
+    """Download ``url`` to ``path``. An incomplete download stays in ``path.part``, and the next one continues it."""
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -33,9 +33,9 @@ def fetch(
         raise UserError(f"{path.parent}: cannot write here ({error.strerror})") from None
     problem = ""
     for attempt in range(RETRIES):
-        before = size(part)
+        before = file_size(part)
         try:
-            if append(url, part, on_progress):
+            if append_rest(url, part, on_progress):
                 break
             problem = "the connection ended early"
         except urllib.error.HTTPError as error:
@@ -46,31 +46,31 @@ def fetch(
             if isinstance(getattr(error, "reason", None), socket.gaierror):
                 raise UserError(f"{url}: its server cannot be found; is this machine offline?") from None
             problem = first_line(error)
-        if size(part) == before:  # progress earns another try at once
+        if file_size(part) == before:  # after progress, try again at once
             time.sleep(pause * attempt)
     else:
-        kept = f"; {size(part):,} bytes are kept, try again to go on" if size(part) else ""
+        kept = f"; {file_size(part):,} bytes are kept, try again to go on" if file_size(part) else ""
         raise UserError(f"{url}: cannot be downloaded ({problem}){kept}")
-    if sha256 is not None and digest(part) != sha256:
+    if sha256 is not None and file_digest(part) != sha256:
         part.unlink()
         raise UserError(f"{url}: what came is not the known file (its SHA-256 differs); it was deleted")
     os.replace(part, path)
 
 
-def size(path: Path) -> int:
+def file_size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def append(url: str, part: Path, on_progress: Callable[[int, int], None]) -> bool:
-    """Add what is missing to ``part``; whether it is whole then."""
-    done = size(part)
+def append_rest(url: str, part: Path, on_progress: Callable[[int, int], None]) -> bool:
+    """Download the missing end of ``part``, and return whether the file is complete."""
+    done = file_size(part)
     request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})
     try:
         response = urllib.request.urlopen(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
         if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise
-        part.unlink()  # longer than the file: it was another one
+        part.unlink()  # it is longer than the file, so it belongs to another one
         return False
     with response:
         if response.status != http.client.PARTIAL_CONTENT:
@@ -87,6 +87,6 @@ def append(url: str, part: Path, on_progress: Callable[[int, int], None]) -> boo
     return done >= total
 
 
-def digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,15 +1,17 @@
 """A page with pictures of a log."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from edp.data.health import Health
 from edp.data.log import LARGEST, Steps
-from edp.files import replacing
+from edp.drawing import BLUE, GREY, ORANGE, drawing_style, save_figure
 
-BLUE, ORANGE, GREY = "#2563a8", "#c2570c", "#6b7280"
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 POINTS = 5000  # in the projection
 ACROSS = 4  # pictures in a row
 HISTOGRAMS = 12  # of actions, and of observations if there are at most this many
@@ -19,6 +21,11 @@ QUANTILES = (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)
 
 def draw_health(health: Health, path: Path) -> None:
     """Draw returns, lengths, rewards, actions, observations and a projection on one page."""
+    with drawing_style():
+        save_figure(health_figure(health), path)
+
+
+def health_figure(health: Health) -> "Figure":
     from matplotlib.figure import Figure
 
     sample = health.sample
@@ -47,8 +54,7 @@ def draw_health(health: Health, path: Path) -> None:
     for i, column in enumerate(actions):
         axes = figure.add_subplot(grid[1 + above + i // ACROSS, i % ACROSS])
         histogram(axes, sample.actions[:, i], f"action {column.name}", "steps", ORANGE)
-    with replacing(path) as part:
-        figure.savefig(part, dpi=110, format=path.suffix.lstrip("."))
+    return figure
 
 
 def drawable(numbers: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
-"""Diffusion models without networks or RL: schedules, and samplers as tables of coefficients."""
+"""Diffusion models without networks or RL: noise schedules, and samplers as tables of coefficients."""
 
-from edp.diffusion.samplers import Sampler, integrate
-from edp.diffusion.schedule import Schedule
+from edp.diffusion.samplers import SAMPLERS, Sampler, integrate
+from edp.diffusion.schedules import SCHEDULES, Schedule
+from edp.diffusion.times import GRIDS
 
-__all__ = ["Sampler", "Schedule", "integrate"]
+__all__ = ["GRIDS", "SAMPLERS", "SCHEDULES", "Sampler", "Schedule", "integrate"]

@@ -39,7 +39,7 @@ class Kitchen(gymnasium.Env):
 
     def __init__(self, variant: str, **options):
         self.tasks = TASKS[variant]
-        self.kitchen = robotics.load("franka_kitchen").KitchenEnv(
+        self.kitchen = robotics.import_robotics("franka_kitchen").KitchenEnv(
             object_noise_ratio=0.0, robot_noise_ratio=NOISE, **options
         )
         self.robot, self.start = self.kitchen.robot_env, self.kitchen.robot_env.init_qpos.copy()

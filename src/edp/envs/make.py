@@ -79,7 +79,7 @@ def is_registered(env_id: str) -> bool:
     """Whether an environment can be made without importing what its name says."""
     if ":" in env_id:
         return False
-    for registers in (lambda: None, robotics.load):
+    for registers in (lambda: None, robotics.import_robotics):
         registers()
         with suppress(gymnasium.error.Error, ImportError):
             gymnasium.spec(env_id)

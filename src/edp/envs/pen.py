@@ -9,7 +9,7 @@ DROPPED = 0.075  # height of the pen below which the episode ends
 
 
 def make(**options) -> gymnasium.Env:
-    class Pen(robotics.load("adroit_hand").AdroitHandPenEnv):
+    class Pen(robotics.import_robotics("adroit_hand").AdroitHandPenEnv):
         def step(self, action):
             obs, reward, terminal, timeout, info = super().step(action)
             return obs, reward, bool(terminal or self.data.xpos[self.obj_body_id][2] < DROPPED), timeout, info

@@ -1,4 +1,4 @@
-"""Gymnasium-Robotics without what it prints when it is imported: notices about environments that are not used here."""
+"""Gymnasium-Robotics, imported without the notices that it prints about environments not used here."""
 
 import contextlib
 import importlib
@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 
-def load(name: str = "") -> Any:
-    """Its module ``envs.NAME``, or itself, which registers its environments."""
+def import_robotics(name: str = "") -> Any:
+    """Import the module ``envs.NAME``, or the package, which registers its environments."""
     with contextlib.redirect_stderr(io.StringIO()):
         return importlib.import_module("gymnasium_robotics" + f".envs.{name}" * bool(name))

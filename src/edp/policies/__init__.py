@@ -1,4 +1,4 @@
-"""Policy classes behind one protocol, and the options that build them by name."""
+"""Policy classes, and ``POLICIES``: the registry of the options that build them, by name."""
 
 from edp.policies.base import Fit, Policy, PolicyConfig
 from edp.policies.deterministic import Deterministic, DeterministicConfig
@@ -6,7 +6,7 @@ from edp.policies.diffusion import Diffusion, DiffusionConfig
 from edp.policies.gaussian import Gaussian, GaussianConfig
 from edp.policies.transformer import Transformer, TransformerConfig
 
-POLICIES = {
+POLICIES: dict[str, type[PolicyConfig]] = {
     "diffusion": DiffusionConfig,
     "gaussian": GaussianConfig,
     "deterministic": DeterministicConfig,

@@ -1,78 +1,99 @@
-"""What a policy is to the rest of the house."""
+"""The interface of policies (``Policy``) and of the options that build them (``PolicyConfig``)."""
 
 import math
-from typing import Any, ClassVar, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 
 
 class Control(NamedTuple):
-    """What may be changed about sampling when a policy acts; 1 and 1 change nothing."""
+    """How sampling is changed when a policy acts. The defaults change nothing."""
 
-    scale: float = 1.0  # of the network's output (EDP's policy scaling): a sharper policy above 1
-    noise: float = 1.0  # of all random numbers: 0 samples without chance
+    scale: float = 1.0  # factor of the network's output (EDP's policy scaling): above 1, samples are sharper
+    noise: float = 1.0  # factor of all random numbers: with 0, sampling is deterministic
 
 
 PLAIN = Control()
 
 
 class Fit(NamedTuple):
-    """What one forward pass on data gives: all that an algorithm may ask of a policy while training it."""
+    """The result of one forward pass on data: everything that an algorithm needs to train a policy."""
 
     bc: Float[Array, " n"]  # imitation loss
-    action: Float[Array, "n act"]  # a differentiable action
+    action: Float[Array, "n act"]  # a differentiable action of the policy
     log_prob: Float[Array, " n"]  # (surrogate) log-likelihood of the data's action
 
 
 class Policy(eqx.Module):
-    """A policy is given states; what it knows of the past, if anything, it keeps in a memory (see transformer.py)."""
+    """A trainable policy: a pytree of arrays with these methods.
 
-    deterministic: ClassVar[bool] = False  # the same action for the same state
+    Policies see the current state. A policy that reads histories keeps the past in a memory (see transformer.py).
+    """
 
-    def sample(self, obs: Float[Array, "n obs"], key, control: Control = PLAIN) -> Float[Array, "n act"]:
+    deterministic: ClassVar[bool] = False  # one state always gives the same action
+
+    def sample(self, obs: Float[Array, "n obs"], key: PRNGKeyArray, control: Control = PLAIN) -> Float[Array, "n act"]:
+        """One action in [-1, 1] for each state."""
         raise NotImplementedError
 
-    def fit(self, obs: Float[Array, "n obs"], action: Float[Array, "n act"], key) -> Fit:
+    def fit(self, obs: Float[Array, "n obs"], action: Float[Array, "n act"], key: PRNGKeyArray) -> Fit:
+        """Losses and actions on states and actions of the data."""
         raise NotImplementedError
 
-    def act(self, obs: Float[Array, "n obs"], key, control: Control = PLAIN) -> Float[Array, "n act"]:
-        """The action to take when only one is asked for."""
+    def act(self, obs: Float[Array, "n obs"], key: PRNGKeyArray, control: Control = PLAIN) -> Float[Array, "n act"]:
+        """The action to take in each state, when no choice is made among several samples."""
         return self.sample(obs, key, control)
 
-    def around(self, obs: Float[Array, "n obs"], fit: Fit, key, count: int) -> Float[Array, "count n act"]:
-        """Actions of the distribution that ``fit.log_prob`` belongs to: here N(fit.action, I)."""
+    def around(
+        self, obs: Float[Array, "n obs"], fit: Fit, key: PRNGKeyArray, count: int
+    ) -> Float[Array, "count n act"]:
+        """Samples of the distribution whose log-likelihood is ``fit.log_prob``: by default N(fit.action, I)."""
         del obs
         return fit.action[None] + jax.random.normal(key, (count, *fit.action.shape), fit.action.dtype)
 
-    def sample_with_log_prob(self, obs: Float[Array, "n obs"], key) -> tuple[Array, Array]:
-        """A differentiable sample and its log-density, where there is one."""
+    def sample_with_log_prob(
+        self, obs: Float[Array, "n obs"], key: PRNGKeyArray
+    ) -> tuple[Float[Array, "n act"], Float[Array, " n"]]:
+        """A differentiable sample and its log-density, for policies with ``has_density``."""
         raise NotImplementedError
 
     def memory(self, count: int) -> Any:
-        """What to remember of ``count`` episodes at their start; None for policies that see the present alone."""
+        """The memory of ``count`` episodes at their start; None for policies that see only the current state."""
         del count
+        return None
 
 
-class PolicyConfig(Protocol):
-    """A frozen dataclass of options that builds its policy."""
+class PolicyConfig:
+    """Base class of frozen dataclasses of options that build a policy, and declare what kind of policy it is.
 
-    deterministic: ClassVar[bool]
-    reads_histories: ClassVar[bool]
+    Algorithms check these declarations and adapt to them. They do not know the class or the name of a policy.
+    """
+
+    # Whether ``bc`` and ``log_prob`` of ``Fit`` are the same loss: a log-likelihood, or a squared error. A diffusion
+    # policy has none: its ``bc`` is the diffusion loss, and its ``log_prob`` is a surrogate.
+    has_likelihood: ClassVar[bool]
+    has_density: ClassVar[bool] = False  # ``Policy.sample_with_log_prob`` exists
+    deterministic: ClassVar[bool] = False  # one state always gives the same action
+    reads_histories: ClassVar[bool] = False  # the policy needs the episode so far, not only the current state
+    defaults: ClassVar[Mapping[str, Any]] = {}  # values of any option of a run that suit this policy
 
     @property
     def no_entropy(self) -> str:
-        """Why the policy has no entropy that could be maximised; empty if it has one."""
-        ...
+        """The reason why the policy's entropy cannot be maximised; empty if it can."""
+        raise NotImplementedError
 
     @property
     def asks_for(self) -> dict[str, str]:
-        """Parts of ``Fit`` that were asked for in a special way, and the option that did."""
-        ...
+        """The fields of ``Fit`` that an option changes, with that option."""
+        return {}
 
-    def build(self, obs_dim: int, act_dim: int, key) -> Policy: ...
+    def build(self, obs_dim: int, act_dim: int, key: PRNGKeyArray) -> Policy:
+        """The policy with random parameters."""
+        raise NotImplementedError
 
 
 def unit_gaussian_log_prob(action: Float[Array, "n act"], mean: Float[Array, "n act"]) -> Float[Array, " n"]:

@@ -8,63 +8,71 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 
-from edp.diffusion import Sampler, Schedule, integrate
+from edp.diffusion import GRIDS, SAMPLERS, SCHEDULES, Sampler, Schedule, integrate
+from edp.diffusion.samplers import WITH_GRID
 from edp.errors import unknown
 from edp.networks import NoiseNet
 from edp.options import option
-from edp.policies.base import PLAIN, Control, Fit, Policy, unit_gaussian_log_prob
+from edp.policies.base import PLAIN, Control, Fit, Policy, PolicyConfig, unit_gaussian_log_prob
 
 
 class Denoised(NamedTuple):
-    """One call of the network on corrupted actions of the data."""
+    """The result of one call of the network on corrupted actions of the data."""
 
-    action: Float[Array, "n act"]  # the data's
-    approximate: Float[Array, "n act"]  # action approximation, eq. 9
-    error: Float[Array, "n act"]  # of the predicted noise
+    action: Float[Array, "n act"]  # actions of the data
+    approximate: Float[Array, "n act"]  # the action approximation, eq. 9
+    error: Float[Array, "n act"]  # the noise minus its prediction
     elbo_weight: Float[Array, " n"]
 
 
-def gaussian_likelihood(one: Denoised) -> Float[Array, " n"]:
+def gaussian_likelihood(denoised: Denoised) -> Float[Array, " n"]:
     """The surrogate of eq. 13: log N(a; â⁰, I)."""
-    return unit_gaussian_log_prob(one.action, one.approximate)
+    return unit_gaussian_log_prob(denoised.action, denoised.approximate)
 
 
-def elbo_likelihood(one: Denoised) -> Float[Array, " n"]:
+def elbo_likelihood(denoised: Denoised) -> Float[Array, " n"]:
     """The lower bound of eq. 12, up to a constant: -w_k · |noise - predicted noise|²."""
-    return -one.elbo_weight * jnp.sum(one.error**2, axis=-1)
+    return -denoised.elbo_weight * jnp.sum(denoised.error**2, axis=-1)
 
 
-LIKELIHOODS = {"gaussian": gaussian_likelihood, "elbo": elbo_likelihood}
-ACTIONS = ("approximate", "chain")
+LIKELIHOODS: dict[str, Callable[[Denoised], Array]] = {"gaussian": gaussian_likelihood, "elbo": elbo_likelihood}
+TRAIN_ACTIONS = ("approximate", "chain")
 
 
 class Diffusion(Policy):
+    """A noise prediction network, with the sampler that turns it into actions."""
+
     net: NoiseNet
     act_dim: int = eqx.field(static=True)
     schedule: Schedule = eqx.field(static=True)
     sampler: Sampler = eqx.field(static=True)
     likelihood: Callable[[Denoised], Array] = eqx.field(static=True, default=gaussian_likelihood)
-    through_chain: bool = eqx.field(static=True, default=False)  # train on sampled actions instead of approximate ones
+    through_chain: bool = eqx.field(
+        static=True, default=False
+    )  # ``Fit.action`` is a sample, instead of the approximation
 
-    def sample(self, obs: Float[Array, "n obs"], key, control: Control = PLAIN) -> Float[Array, "n act"]:
-        """Run the sampler from pure noise (EDP eq. 3). The last step may leave [-1, 1] a little: clip."""
+    def sample(self, obs: Float[Array, "n obs"], key: PRNGKeyArray, control: Control = PLAIN) -> Float[Array, "n act"]:
+        """Run the sampler from pure noise (EDP eq. 3), and clip: its last step may slightly leave [-1, 1]."""
         start_key, chain_key = jax.random.split(key)
         table = self.sampler.table(self.schedule)
         predict = self.net.at_states(obs, jnp.asarray(self.schedule.step(table.t), obs.dtype))
-        noise_at = lambda y, i: control.scale * predict(y, i)  # noqa: E731
+
+        def noise_at(y: Array, i: Array) -> Array:
+            return control.scale * predict(y, i)
+
         start = control.noise * jax.random.normal(start_key, (obs.shape[0], self.act_dim), obs.dtype)
         clip = 1.0 if self.sampler.threshold else None
         sample = integrate(table, self.schedule, noise_at, start, chain_key, clip, control.noise)
         return jnp.clip(sample, -1, 1)
 
     def with_sampler(self, sampler: Sampler) -> "Diffusion":
-        """The same policy, sampled in another way."""
+        """The same policy with another sampler."""
         return Diffusion(self.net, self.act_dim, self.schedule, sampler, self.likelihood, self.through_chain)
 
-    def fit(self, obs: Float[Array, "n obs"], action: Float[Array, "n act"], key) -> Fit:
-        """Corrupt the data's actions, predict the noise once, and take everything from that one call."""
+    def fit(self, obs: Float[Array, "n obs"], action: Float[Array, "n act"], key: PRNGKeyArray) -> Fit:
+        """Corrupt the data's actions and predict the noise. All results come from this one network call."""
         step_key, noise_key, chain_key = jax.random.split(key, 3)
         k = jax.random.randint(step_key, action.shape[:1], 0, self.schedule.steps)
         noise = jax.random.normal(noise_key, action.shape, action.dtype)
@@ -74,47 +82,57 @@ class Diffusion(Policy):
         predicted = self.net(obs, corrupted, k.astype(action.dtype))
         approximate = jnp.clip((corrupted - sigma * predicted) / alpha, -1, 1)
         elbo_weight = jnp.asarray(self.schedule.elbo_weights, action.dtype)[k]
-        one = Denoised(action, approximate, noise - predicted, elbo_weight)
+        denoised = Denoised(action, approximate, noise - predicted, elbo_weight)
         return Fit(
-            bc=jnp.mean(one.error**2, axis=-1),  # the diffusion loss, eq. 5
+            bc=jnp.mean(denoised.error**2, axis=-1),  # the diffusion loss, eq. 5
             action=self.sample(obs, chain_key) if self.through_chain else approximate,
-            log_prob=self.likelihood(one),
+            log_prob=self.likelihood(denoised),
         )
 
 
 @dataclass(frozen=True)
-class DiffusionConfig:
-    schedule: str = option("linear", "noise schedule: linear, cosine or vp")
+class DiffusionConfig(PolicyConfig):
+    """Options of the diffusion policy."""
+
+    schedule: str = option("linear", f"noise schedule: {', '.join(SCHEDULES)}")
     diffusion_steps: int = option(1000, "number of noise levels K", low=1)
-    sampler: str = option("dpm", "dpm, dpm++ (2M), ddim or ddpm")
-    grid: str = option("uniform", "times at which dpm and dpm++ call the network: uniform, quadratic or logsnr")
+    sampler: str = option("dpm", f"sampler: {', '.join(SAMPLERS)}")
+    grid: str = option("uniform", f"times at which {' and '.join(WITH_GRID)} call the network: {', '.join(GRIDS)}")
     calls: int = option(15, "network calls of the sampler (0: one for each noise level)", low=0)
     order: int = option(3, "order of the dpm sampler: 1, 2 or 3", low=1, high=3)
-    likelihood: str = option("gaussian", "what stands in for the likelihood: gaussian (around one action) or elbo")
-    train_action: str = option("approximate", "actions that values improve: approximate, or chain (by sampling)")
+    likelihood: str = option("gaussian", f"surrogate of the likelihood: {', '.join(LIKELIHOODS)}")
+    train_action: str = option(
+        "approximate", "actions that values improve: approximate (one network call), or chain (sampled)"
+    )
     hidden: tuple[int, ...] = option((256, 256, 256), "widths of the policy's hidden layers", low=1, high=65_536)
 
-    deterministic: ClassVar[bool] = False
-    reads_histories: ClassVar[bool] = False
-    no_entropy: ClassVar[str] = "that of a diffusion policy is intractable"
+    has_likelihood: ClassVar[bool] = False
 
-    def __post_init__(self):
-        if self.likelihood not in tuple(LIKELIHOODS):
-            raise unknown("choice of --likelihood", self.likelihood, LIKELIHOODS)
-        if self.train_action not in ACTIONS:
-            raise unknown("choice of --train-action", self.train_action, ACTIONS)
+    def __post_init__(self) -> None:
+        if self.likelihood not in LIKELIHOODS:
+            raise unknown("choice of `likelihood`", self.likelihood, LIKELIHOODS)
+        if self.train_action not in TRAIN_ACTIONS:
+            raise unknown("choice of `train_action`", self.train_action, TRAIN_ACTIONS)
+
+    @property
+    def no_entropy(self) -> str:
+        return "that of a diffusion policy is intractable"
 
     @property
     def asks_for(self) -> dict[str, str]:
-        action = {"action": "--train-action chain"} if self.train_action == "chain" else {}
-        return action | ({"log_prob": "--likelihood elbo"} if self.likelihood == "elbo" else {})
+        action = {"action": "`train_action=chain`"} if self.train_action == "chain" else {}
+        log_prob = {"log_prob": "`likelihood=elbo`"} if self.likelihood == "elbo" else {}
+        return action | log_prob
 
     @property
     def noise_schedule(self) -> Schedule:
         return Schedule(self.schedule, self.diffusion_steps)
 
-    def sampled(self, name: str = "", calls: int = 0) -> Sampler:
-        """The sampler, or another one by name or number of calls; refuses what does not go together."""
+    def sampler_for(self, name: str = "", calls: int = 0) -> Sampler:
+        """The sampler of these options, or a sampler with another name or number of calls.
+
+        Raises a ``UserError`` if the sampler does not fit the schedule.
+        """
         own = self.calls or self.diffusion_steps
         if name in ("", self.sampler):
             sampler = Sampler(self.sampler, calls or (15 if name else own), self.order, self.grid)
@@ -123,8 +141,8 @@ class DiffusionConfig:
         sampler.table(self.noise_schedule)
         return sampler
 
-    def build(self, obs_dim: int, act_dim: int, key) -> Diffusion:
-        sampler = self.sampled()
+    def build(self, obs_dim: int, act_dim: int, key: PRNGKeyArray) -> Diffusion:
+        sampler = self.sampler_for()
         return Diffusion(
             NoiseNet(obs_dim, act_dim, self.hidden, key),
             act_dim,

@@ -1,24 +1,27 @@
-"""The causal transformer of Decision Transformer (Chen et al. 2021): actions from a history and a return asked for."""
+"""The causal transformer of Decision Transformer (Chen et al. 2021): actions from a history and a target return."""
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from edp.batches import Windows
 from edp.errors import UserError
 from edp.networks import MLP, Linear
 from edp.options import option
-from edp.policies.base import Policy
+from edp.policies.base import Policy, PolicyConfig
 
-EPISODE_LIMIT = 1024  # steps of an episode that have an embedding of their own; later ones share the last
+EPISODE_LIMIT = 1024  # steps of an episode with separate embeddings; later steps share the last one
 
 
 class LayerNorm(eqx.Module):
+    """Layer normalisation over the last axis."""
+
     scale: Float[Array, " width"]
     shift: Float[Array, " width"]
 
@@ -30,7 +33,7 @@ class LayerNorm(eqx.Module):
 
 
 class Block(eqx.Module):
-    """Self-attention and a perceptron, each on normalised inputs and added to what was there."""
+    """Self-attention and a perceptron, both with normalised inputs and a residual connection."""
 
     norms: tuple[LayerNorm, LayerNorm]
     attend: Linear  # queries, keys and values
@@ -38,7 +41,7 @@ class Block(eqx.Module):
     mlp: MLP
     heads: int = eqx.field(static=True)
 
-    def __init__(self, width: int, heads: int, key):
+    def __init__(self, width: int, heads: int, key: PRNGKeyArray):
         keys = jax.random.split(key, 3)
         self.norms = LayerNorm(width), LayerNorm(width)
         self.attend, self.merge = Linear(width, 3 * width, keys[0]), Linear(width, width, keys[1])
@@ -46,26 +49,28 @@ class Block(eqx.Module):
         self.heads = heads
 
     def __call__(self, x: Float[Array, "n time width"], visible: Bool[Array, "n time time"]) -> Array:
-        parts = jnp.split(rows(self.attend, self.norms[0](x)), 3, axis=-1)
+        parts = jnp.split(apply_to_rows(self.attend, self.norms[0](x)), 3, axis=-1)
         query, key, value = (part.reshape(*part.shape[:2], self.heads, -1) for part in parts)
         out = jax.nn.dot_product_attention(query, key, value, mask=visible[:, None])
-        x = x + rows(self.merge, out.reshape(x.shape))
-        return x + rows(self.mlp, self.norms[1](x))
+        x = x + apply_to_rows(self.merge, out.reshape(x.shape))
+        return x + apply_to_rows(self.mlp, self.norms[1](x))
 
 
-def rows(layer, x: Float[Array, "n time inputs"]) -> Float[Array, "n time outputs"]:
-    """A layer for rows on an array with two leading axes."""
+def apply_to_rows(layer: Callable[[Array], Array], x: Float[Array, "n time inputs"]) -> Float[Array, "n time outputs"]:
+    """Apply a layer for rows to an array with two leading axes."""
     return layer(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:2], -1)
 
 
 class Memory(NamedTuple):
-    """The last steps of running episodes; the newest is the last, and its action is still to come."""
+    """The most recent steps of running episodes. The action of the last step is not yet known."""
 
     seen: Windows
-    goal: Float[Array, " n"]  # the return still asked for
+    goal: Float[Array, " n"]  # the (scaled) return to reach in the rest of the episode
 
 
 class Transformer(Policy):
+    """A causal transformer over (return to go, state, action) of each step."""
+
     embed_obs: Linear
     embed_action: Linear
     embed_return: Linear
@@ -75,28 +80,28 @@ class Transformer(Policy):
     last_norm: LayerNorm
     head: Linear
     context: int = eqx.field(static=True)
-    target: float = eqx.field(static=True)  # the (scaled) return asked for
-    scale: float = eqx.field(static=True)  # of returns
+    target: float = eqx.field(static=True)  # the (scaled) target return of an episode
+    scale: float = eqx.field(static=True)  # returns are divided by it
 
     deterministic: ClassVar[bool] = True
 
     def __call__(self, seen: Windows) -> Float[Array, "n time act"]:
-        """An action for each step, from the return to go, the state, and everything before them."""
+        """An action for each step, from its return to go, its state, and all earlier steps."""
         count, time = seen.mask.shape
         step = self.embed_step[jnp.minimum(seen.step, EPISODE_LIMIT - 1)]
         tokens = [
-            rows(self.embed_return, seen.to_go[..., None]) + step,
-            rows(self.embed_obs, seen.obs) + step,
-            rows(self.embed_action, seen.action) + step,
+            apply_to_rows(self.embed_return, seen.to_go[..., None]) + step,
+            apply_to_rows(self.embed_obs, seen.obs) + step,
+            apply_to_rows(self.embed_action, seen.action) + step,
         ]
         x = self.first_norm(jnp.stack(tokens, axis=2).reshape(count, 3 * time, -1))
         past = jnp.tril(jnp.ones((3 * time, 3 * time), bool))
         real = jnp.repeat(seen.mask, 3, axis=1)
-        itself = jnp.eye(3 * time, dtype=bool)  # or padding would attend to nothing
+        itself = jnp.eye(3 * time, dtype=bool)  # otherwise padding would attend to nothing
         visible = (past[None] & real[:, None]) | itself[None]
         for block in self.blocks:
             x = block(x, visible)
-        return jnp.tanh(rows(self.head, self.last_norm(x)[:, 1::3]))
+        return jnp.tanh(apply_to_rows(self.head, self.last_norm(x)[:, 1::3]))
 
     def memory(self, count: int) -> Memory:
         obs_dim, act_dim = self.embed_obs.weight.shape[0], self.embed_action.weight.shape[0]
@@ -111,9 +116,9 @@ class Transformer(Policy):
         return Memory(seen, jnp.full(count, self.target))
 
     def step(
-        self, memory: Memory, obs: Float[Array, "n obs"], reward: Float[Array, " n"], step
+        self, memory: Memory, obs: Float[Array, "n obs"], reward: Float[Array, " n"], step: int | Int[Array, ""]
     ) -> tuple[Memory, Float[Array, "n act"]]:
-        """Take in the reward of the last action and the new state, and act; what is asked for shrinks by the reward."""
+        """The memory with the new state, and the action there. The reward of the last action is taken off the goal."""
         seen, goal = memory.seen, memory.goal - reward / self.scale
         count = len(goal)
         now = Windows(obs, jnp.zeros_like(seen.action[:, 0]), goal, jnp.full(count, step), jnp.ones(count, bool))
@@ -123,24 +128,30 @@ class Transformer(Policy):
 
 
 @dataclass(frozen=True)
-class TransformerConfig:
-    context: int = option(20, "steps of the past that are seen", low=1)
+class TransformerConfig(PolicyConfig):
+    """Options of the transformer."""
+
+    context: int = option(20, "steps of the history that the network reads", low=1)
     width: int = option(128, "width of the transformer", low=1, high=65_536)
     layers: int = option(3, "blocks of the transformer", low=1, high=1000)
     heads: int = option(1, "attention heads", low=1)
-    target_return: float = option(1.0, "the return to ask for when acting")
-    return_scale: float = option(1.0, "what returns are divided by before the network sees them", low=1e-9)
+    target_return: float = option(1.0, "the target return when acting")
+    return_scale: float = option(1.0, "returns are divided by this number before the network reads them", low=1e-9)
 
+    has_likelihood: ClassVar[bool] = True
     deterministic: ClassVar[bool] = True
     reads_histories: ClassVar[bool] = True
-    no_entropy: ClassVar[str] = "a deterministic policy has none"
-    asks_for: ClassVar[dict[str, str]] = {}
+    defaults: ClassVar[Mapping[str, Any]] = {"eas": 1}
 
-    def __post_init__(self):
+    @property
+    def no_entropy(self) -> str:
+        return "a deterministic policy has none"
+
+    def __post_init__(self) -> None:
         if self.width % self.heads:
-            raise UserError(f"--heads must divide --width, and {self.heads} does not divide {self.width}")
+            raise UserError(f"`heads` must divide `width`, and {self.heads} does not divide {self.width}")
 
-    def build(self, obs_dim: int, act_dim: int, key) -> Transformer:
+    def build(self, obs_dim: int, act_dim: int, key: PRNGKeyArray) -> Transformer:
         keys = jax.random.split(key, 5 + self.layers)
         steps = jax.random.normal(keys[3], (EPISODE_LIMIT, self.width)) / math.sqrt(self.width)
         return Transformer(

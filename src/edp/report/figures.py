@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from edp.drawing import COLOURS, drawing_style, fitted_text, fix_layout
 from edp.report import page
 from edp.report.ablations import PAPER_FIGURES, Ablation, are_drawable, drawable_numbers, find_ablations
 from edp.report.collect import Entry, seed_spread
-from edp.report.drawing import COLOURS, drawing_style, fitted_text, fix_layout
 from edp.report.paper_figures import domain_figure, speed_figure
 from edp.report.paper_tables import Rates
 from edp.report.tables import score_kind
@@ -100,8 +100,9 @@ def ablation_figure(name: str, runs: list[tuple[Entry, Ablation]]) -> "Figure":
 def single_ablation_figure(title: str, measure: str, ablation: Ablation) -> "Figure":
     """Draw one ablation: the mean of its seeds, and the range from the lowest to the highest seed."""
     seeds = len(next(iter(ablation.means.values())))
+    name = "one seed" if seeds == 1 else f"mean over {seeds} seeds (range: lowest to highest)"
     with drawing_style():
-        return fix_layout(value_figure(fitted_text(title, 80), measure, [(f"mean over {seeds} seed(s)", ablation)]))
+        return fix_layout(value_figure(fitted_text(title, 80), measure, [(name, ablation)]))
 
 
 def value_figure(title: str, measure: str, named: list[tuple[str, Ablation]]) -> "Figure":

@@ -13,8 +13,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 import edp
+from edp.drawing import COLOURS
 from edp.report.collect import Entry, rounded, seed_series
-from edp.report.drawing import COLOURS
 from edp.report.markup import Table
 from edp.report.tables import common_versions, difference_table, report_tables, run_commands, score_kind
 from edp.runs.scores import LAST, nan_mean

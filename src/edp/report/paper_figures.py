@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from edp.data import tasks
+from edp.drawing import BLUE, GREY, LIGHT, SMALL_TEXT, drawing_style, fix_layout
 from edp.report.collect import Entry
-from edp.report.drawing import BLUE, GREY, LIGHT, SMALL_TEXT, drawing_style, fix_layout
 from edp.report.paper_tables import AVERAGE, VARIANTS, Rates, paper_table
 from edp.report.published import PUBLISHED_TABLES
 

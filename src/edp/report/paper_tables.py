@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from edp.config import defaults
+from edp.config.presets import DOMAINS
 from edp.data import tasks
 from edp.report.collect import Entry
 from edp.report.markup import Cell, Table, number_cell
@@ -116,7 +116,7 @@ def hyperparameter_table() -> Table:
     for domain, numbers in content["rows"].items():
         cells = [Cell(domain)]
         for column, number in zip(content["columns"], numbers, strict=True):
-            ours = defaults.DOMAINS[domain][HYPERPARAMETERS[column]] / (EPOCH if column == "epochs" else 1)
+            ours = DOMAINS[domain][HYPERPARAMETERS[column]] / (EPOCH if column == "epochs" else 1)
             cells += [Cell(f"{value:g}", value) for value in (number, ours)]
         table.rows.append(cells)
     table.notes.append("Ours: the defaults here for tasks of the domain.")

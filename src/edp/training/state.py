@@ -1,5 +1,6 @@
 """The data on which an algorithm learns, in the form that it draws batches from."""
 
+from collections.abc import Callable
 from typing import Any
 
 from edp.algorithms import Algorithm
@@ -9,15 +10,33 @@ from edp.data.dataset import Dataset
 from edp.policies import PolicyConfig
 
 
+def pack_transitions(algorithm: Any, policy: Any, dataset: Dataset, n_step: int, on_disk: bool) -> Packed:
+    del policy
+    if n_step > 1:
+        dataset = episodes.n_step(dataset, n_step, algorithm.discount)
+    return stream.pack(episodes.transitions(dataset), on_disk)
+
+
+def pack_tails(algorithm: Any, policy: Any, dataset: Dataset, n_step: int, on_disk: bool) -> Packed:
+    del policy, n_step
+    return stream.pack(episodes.transitions(dataset, episodes.tails(dataset, algorithm.discount)), on_disk)
+
+
+def make_sequences(algorithm: Any, policy: Any, dataset: Dataset, n_step: int, on_disk: bool) -> Sequences:
+    del algorithm, n_step, on_disk
+    return episodes.sequences(dataset, policy.context, policy.return_scale)
+
+
+# By the kind of batches that an algorithm declares as ``learns_from``.
+BATCH_KINDS: dict[str, Callable[[Any, Any, Dataset, int, bool], Packed | Sequences]] = {
+    "transitions": pack_transitions,
+    "tails": pack_tails,
+    "windows": make_sequences,
+}
+
+
 def learnable(
     algorithm: Algorithm, policy: PolicyConfig, dataset: Dataset, n_step: int = 1, on_disk: bool = False
 ) -> Packed | Sequences:
-    """The data set as ``algorithm.learns_from`` says, on the host."""
-    hyper: Any = algorithm
-    if algorithm.learns_from == "windows":
-        windows: Any = policy
-        return episodes.sequences(dataset, windows.context, windows.return_scale)
-    tails = episodes.tails(dataset, hyper.discount) if algorithm.learns_from == "tails" else None
-    if n_step > 1:
-        dataset = episodes.n_step(dataset, n_step, hyper.discount)
-    return stream.pack(episodes.transitions(dataset, tails), on_disk)
+    """The data in the form that the algorithm draws batches from, still in the host's memory or on disk."""
+    return BATCH_KINDS[algorithm.learns_from](algorithm, policy, dataset, n_step, on_disk)

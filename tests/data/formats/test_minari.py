@@ -123,7 +123,7 @@ def test_virtual_data_of_minari_is_refused(minari_sets_here):
     path = next(path for path in files if path.suffix == ".hdf5")
     try:
         with h5py.File(path, "a") as file:
-            layout = h5py.VirtualLayout(file["episode_0/rewards"].shape, "f8")
+            layout = h5py.VirtualLayout(file["episode_0/rewards"].shape, "f8")  # pyright: ignore
             del file["episode_0/rewards"]
             file.create_virtual_dataset("episode_0/rewards", layout)
         with pytest.raises(UserError, match="episode_0/rewards is kept in other files"):

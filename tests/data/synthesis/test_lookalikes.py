@@ -39,9 +39,9 @@ def test_a_look_alike_says_so_and_is_kept_apart(tmp_path, monkeypatch):
 
 def test_what_a_task_is_made_from(tmp_path):
     refused = {
-        ("hopper-medium-v2", 0, False): "one or more --policy FILE",
-        ("hopper-medium-v2", 1, True): "one or more --policy FILE",
-        ("kitchen-mixed-v0", 1, False): "--logs FILE",
+        ("hopper-medium-v2", 0, False): "one or more `policy=FILE",
+        ("hopper-medium-v2", 1, True): "one or more `policy=FILE",
+        ("kitchen-mixed-v0", 1, False): "`logs=FILE`",
         ("antmaze-large-play-v0", 0, True): "an ant that walks",
         ("kitchen-complete-v0", 0, True): "demonstrated by people",
         ("pen-human-v1", 1, False): "demonstrated by people",
@@ -108,7 +108,7 @@ def test_demonstrations_replay_as_d4rl_recorded_them(reference, tmp_path):
     demos = demonstrations.load_demonstrations(reference("kitchen/relay_kitchen_demos_skip40.npz"))
     with h5py.File(genuine) as file:
         obs, actions, rewards, terminals = (file[key][:] for key in ("observations", "actions", "rewards", "terminals"))
-    length = int(np.argmax(terminals)) + 1
+    length = int(np.argmax(terminals)) + 1  # pyright: ignore
     (demo,) = [d for d in demos if d.rows == length and np.abs(d.qpos - obs[0, :30]).max() < 0.02]
     part = demonstrations.Replay("edp/kitchen-complete-d4rl-v0", [demo], [0])(lambda _: None)
     replayed = part.columns

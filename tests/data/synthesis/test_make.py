@@ -45,7 +45,7 @@ def test_a_made_set_has_exactly_the_rows_asked_for_and_reads_back(tmp_path):
     assert ends[199] and ends[299]
     inside = ~ends[:-1]
     np.testing.assert_array_equal(next_obs[:-1][inside], obs[1:][inside])
-    assert (next_obs[:-1][~inside] != obs[1:][~inside]).any(axis=1).all()
+    assert (next_obs[:-1][~inside] != obs[1:][~inside]).any(axis=1).all()  # pyright: ignore
 
 
 def test_the_same_seed_makes_the_same_set_and_another_seed_another(tmp_path):

@@ -115,11 +115,11 @@ def open_log(name: str, columns: Mapping[str, Any] = {}, episode_limit: int | No
     ``columns`` gives the meaning of a table's columns (see ``Columns``). ``episode_limit`` is the length of episodes in
     files of arrays that have no timeouts.
     """
-    found = format_of(name)
-    if columns and not found.named_columns:
+    data_format = format_of(name)
+    if columns and not data_format.named_columns:
         suffixes = ", ".join(suffix for suffix, module in SUFFIXES.items() if module == FOLDERS[FOLDER])
         raise UserError(f"{name}: `{next(iter(columns))}` is for tables ({suffixes}), whose columns need a meaning")
-    return found.open(name, columns, episode_limit)
+    return data_format.open(name, columns, episode_limit)
 
 
 def target_format(name: str) -> Format:

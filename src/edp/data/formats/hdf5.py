@@ -77,11 +77,11 @@ def opened(path: Path) -> Iterator[h5py.File]:
 
 def columns_of_file(file: h5py.File, path: Path) -> dict[str, h5py.Dataset]:
     entries = {key: file.get(key) for key in (*REQUIRED, *OPTIONAL)}
-    found = {key: entry for key, entry in entries.items() if isinstance(entry, h5py.Dataset)}
-    missing = [key for key in REQUIRED if key not in found]
+    columns = {key: entry for key, entry in entries.items() if isinstance(entry, h5py.Dataset)}
+    missing = [key for key in REQUIRED if key not in columns]
     if missing:
         raise UserError(f"{path}: missing {', '.join(missing)} (has: {listed(sorted(file))})")
-    return found
+    return columns
 
 
 def is_in_other_files(data: h5py.h5d.DatasetID) -> bool:

@@ -15,9 +15,9 @@ from edp.errors import UserError
 
 WALKER_NOISE = 0.2  # std of the noise that D4RL added to the ant's actions
 NEEDED = {
-    "policies": "policies that act in {env} (`policy`, one or more)",
-    "walkers": "an ant that walks where it is told to (`policy`)",
-    "logs": "the teleoperated demonstrations (`logs`)",
+    "policies": "one or more `policy=FILE[:SHARE]`, policies that act in {env}",
+    "walkers": "`policy=FILE`, an ant that walks where it is told to",
+    "logs": "`logs=FILE`, the teleoperated demonstrations",
 }
 
 

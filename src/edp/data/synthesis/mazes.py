@@ -71,11 +71,11 @@ def nearest_free(maze: str, cell: Cell) -> Cell:
 @cache
 def distances(maze: str, goal: Cell) -> dict[Cell, int]:
     """Return the distance of each free cell from the goal's cell."""
-    free, found, queue = set(cells(maze, " RG")), {goal: 0}, deque([goal])
+    free, distance, queue = set(cells(maze, " RG")), {goal: 0}, deque([goal])
     while queue:
         cell = queue.popleft()
         for other in neighbours(cell):
-            if other in free and other not in found:
-                found[other] = found[cell] + 1
+            if other in free and other not in distance:
+                distance[other] = distance[cell] + 1
                 queue.append(other)
-    return found
+    return distance

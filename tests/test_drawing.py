@@ -6,7 +6,7 @@ import json
 import pytest
 from fake import ablate, check_svg, entries, make
 
-from edp.report.drawing import data_uri, save_figures, svg
+from edp.drawing import data_uri, save_figures, svg
 from edp.report.figures import all_figures
 
 HOSTILE = '_../../$\\frac{a}{$ <script>alert(1)</script>&"\x00\x1b\ud800\u202e 中'

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import jax
 import numpy as np
+from test_contract import make_data, setup
 
 from edp.cli import main
 from edp.devices.seeds import replicate, seed_keys, seed_sharding
 from edp.runs.directory import Run
 from edp.runs.load import load
 from edp.training import epoch
-from test_contract import make_data, setup
 
 update, init = setup("td3bc", "diffusion")
 data = make_data()

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 # Of runs, in this order. The page takes them from here, too.
 COLOURS = ["#2f7ed8", "#d9641e", "#2a9d5c", "#b455c9", "#c9a400", "#d23f57", "#1ba3b3", "#8d6e4f", "#7a85ff", "#7f8a94"]
-BLUE, GREY, LIGHT = COLOURS[0], "#6b7280", "#c3c8cf"
+BLUE, ORANGE = COLOURS[:2]
+GREY, LIGHT = "#6b7280", "#c3c8cf"
 SMALL_TEXT = {"fontsize": 7.5, "color": "0.3"}
 FIGURE_STYLE = {
     "svg.fonttype": "none",  # text stays text

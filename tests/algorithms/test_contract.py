@@ -1,4 +1,4 @@
-"""What every algorithm with every policy must do."""
+"""Tests that every algorithm passes with every policy that it can train."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from edp.acting.rollout import PLAIN_WAY, act
+from edp.acting.selection import Selection, act
 from edp.algorithms import ALGORITHMS
 from edp.config import defaults
 from edp.data import episodes, stream
@@ -183,7 +183,7 @@ class Contract:
         memories = jax.vmap(lambda model: jax.vmap(lambda _: model.memory(1))(jnp.arange(4)))(states.policy.model)
         for step in range(2):
             inputs = jnp.full((2, 4, OBS), 0.1 * step), jnp.zeros((2, 4)), jnp.full((2, 4), step)
-            memories, actions = act(states.policy.model, critics, memories, *inputs, keys, PLAIN_WAY, 10)
+            memories, actions = act(states.policy.model, critics, memories, *inputs, keys, Selection(candidates=10))
             assert actions.shape == (2, 4, ACT)
             assert np.abs(actions).max() <= 1
 

@@ -1,12 +1,11 @@
 import numpy as np
 import pytest
 
-from edp.diffusion import Schedule
-from edp.diffusion.schedule import BETAS
+from edp.diffusion import SCHEDULES, Schedule
 from edp.errors import UserError
 
 
-@pytest.mark.parametrize("name", BETAS)
+@pytest.mark.parametrize("name", SCHEDULES)
 @pytest.mark.parametrize("steps", [5, 100, 1000])
 def test_schedules_go_from_data_to_noise(name, steps):
     schedule = Schedule(name, steps)
@@ -30,7 +29,7 @@ def test_vp_betas_by_hand():
     assert np.allclose(Schedule("vp", 5).betas[[0, -1]], expected)
 
 
-@pytest.mark.parametrize("name", BETAS)
+@pytest.mark.parametrize("name", SCHEDULES)
 def test_continuous_time_meets_the_discrete_steps(name):
     schedule = Schedule(name, 1000)
     k = np.arange(1000)
