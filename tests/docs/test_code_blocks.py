@@ -67,8 +67,10 @@ def shortened(words: list[str]) -> list[str]:
         if option in words:
             command += f" {option}"
     more = SHORT.get(command, "").split()
-    if "--print-config" in words or "-h" in words:
+    if "--print-config" in words:
         return words
+    if command == "train --resume" and "--steps" in words:  # longer than a command without it
+        more = ["--steps", "40"]
     if command == "train" and not WITHOUT_CRITIC & set(words):
         more = [*more, "--critic-hidden", "8"]
     return [*words, *more]
