@@ -50,8 +50,8 @@ def fit(
     """
     keep_compiled_programs()
     source = prepare.open_source(data, columns=columns, env=env)
-    settings = prepare.settle(choose(algo, policy, preset, options), source.task)
-    with prepare.start(source, settings, Path(out)) as ready:
+    settings = prepare.resolve_settings(choose(algo, policy, preset, options), source.task)
+    with prepare.start_run(source, settings, Path(out)) as ready:
         for note in ready.notes:
             warnings.warn(note, stacklevel=2)
         for event in ready.experiment.run(ready.run):

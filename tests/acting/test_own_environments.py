@@ -22,7 +22,7 @@ def short(monkeypatch):
 def test_evaluating_in_an_environment_without_an_end(short, tmp_path, capsys):
     out, file = tmp_path / "run", edp.write(edp.record("Room-v0", episodes=4), tmp_path / "a.npz")
     assert main(["train", file, "--env", "EndlessRoom-v0", "--out", str(out), *SMALL]) == 0
-    said = "cut off after 30 steps, for the environment has no limit of its own (max_episode_steps): 2 episodes"
+    said = "cut off after 30 steps, because the environment has no time limit (max_episode_steps): 2 episodes"
     assert said in capsys.readouterr().out
     assert Run.open(out).training_evaluations()[-1]["lengths"] == [[30, 30]]
     assert main(["eval", str(out)]) == 0

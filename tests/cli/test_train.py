@@ -15,7 +15,7 @@ def test_a_run_directory_holds_config_metrics_evaluations_and_checkpoint(run_fol
     assert config["algorithm"]["name"] == "td3bc"
     assert config["policy"]["calls"] == 3
     assert config["file"] == str(hopper_file)
-    assert (config["origins"]["calls"], config["origins"]["lr"]) == ("command line", "domain locomotion")
+    assert (config["origins"]["calls"], config["origins"]["lr"]) == ("user", "domain locomotion")
     metrics = [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in metrics] == [10, 20, 30]
     assert all(len(values) == 2 for row in metrics for values in row["metrics"].values())

@@ -60,12 +60,12 @@ def test_later_layers_win_and_the_command_line_wins_over_all():
     assert resolved("iql", "gaussian")["bc_weight"] == (0.0, "iql with gaussian")
     assert resolved("iql")["bc_weight"] == (1.0, "default")
     assert resolved(preset="dql")["diffusion_steps"] == (5, "preset dql")
-    assert resolved(preset="dql", diffusion_steps=100)["diffusion_steps"] == (100, "command line")
+    assert resolved(preset="dql", diffusion_steps=100)["diffusion_steps"] == (100, "user")
 
 
 def test_onestep_evaluates_for_half_of_the_steps_unless_told():
     assert resolved("onestep", steps=30)["evaluation_steps"] == (15, "half of `steps`")
-    assert resolved("onestep", steps=30, evaluation_steps=5)["evaluation_steps"] == (5, "command line")
+    assert resolved("onestep", steps=30, evaluation_steps=5)["evaluation_steps"] == (5, "user")
 
 
 def test_choices_of_algorithm_and_policy():
@@ -167,7 +167,7 @@ def test_the_papers_loss_weight_is_for_diffusion_policies():
 def test_runs_too_short_for_an_average_act_online():
     assert resolved(steps=1000)["act_with"] == ("online", "no average before `policy_target_after`")
     assert resolved(steps=1001)["act_with"] == ("average", "default")
-    assert resolved(steps=10, act_with="average")["act_with"] == ("average", "command line")
+    assert resolved(steps=10, act_with="average")["act_with"] == ("average", "user")
 
 
 def test_parts_can_be_resolved_without_the_rest():

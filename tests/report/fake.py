@@ -16,7 +16,7 @@ from edp.report.collect import Entry, read_runs
 from edp.report.markup import Table
 from edp.runs.provenance import provenance
 from edp.runs.schema import SCHEMA
-from edp.training.prepare import settle
+from edp.training.prepare import resolve_settings
 
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
 
@@ -24,7 +24,7 @@ HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window
 @cache
 def config_of(task: str, algorithm: str, policy: str) -> str:
     known = tasks.get(task)
-    parts = settle(choose(algorithm, policy), known).parts
+    parts = resolve_settings(choose(algorithm, policy), known).parts
     spec = Spec(known, *parts, units=identity_units(*known.dims))
     about = {
         "command": ["edp", "train", task, "--algo", algorithm],

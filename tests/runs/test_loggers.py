@@ -65,7 +65,7 @@ def test_tensorboard_that_has_stopped_is_left(tmp_path):
     for step in range(50):
         loggers.log(step, {"loss": 1.0})
     loggers.close()
-    assert said == ["logging to tensorboard failed, and goes on without it (its writer has stopped)"]
+    assert said == ["logging to tensorboard failed; training continues without it (its writer has stopped)"]
 
 
 def test_unknown_and_missing_loggers(hopper_file, tmp_path, fails, monkeypatch):

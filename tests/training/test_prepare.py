@@ -53,7 +53,7 @@ def test_notes_about_the_data_reach_both(log, tmp_path, capsys, rng):
 
 def test_options_that_contradict_each_other_are_refused_before_data_is_read():
     with pytest.raises(UserError, match="use `eas=1`"):
-        prepare.settle(choose("bc", options={"eas": 3}), get("hopper-medium-v2"))
+        prepare.resolve_settings(choose("bc", options={"eas": 3}), get("hopper-medium-v2"))
 
 
 def test_settings_follow_from_the_returns_of_the_user_s_data(log, tmp_path):
@@ -66,7 +66,7 @@ def test_settings_follow_from_the_returns_of_the_user_s_data(log, tmp_path):
     assert data["policy"]["target_return"] == pytest.approx(best, rel=1e-5)
     assert data["origins"]["target_return"] == "task"
     assert given["policy"]["target_return"] == 7.0
-    assert given["origins"]["target_return"] == "command line"
+    assert given["origins"]["target_return"] == "user"
 
 
 def test_a_directory_that_is_not_empty_is_refused_with_a_hint_on_the_command_line(log, tmp_path, fails):

@@ -49,7 +49,7 @@ class Evaluator:
     ) -> Episodes:
         """Play the episodes of all seeds. Each process plays those of its seeds, and returns the episodes of all."""
         options, first = self.options, self.rows.start
-        policies, critics = processes.own(acting_models(states, options.act_with, self.sampler))
+        policies, critics = processes.own_part(acting_models(states, options.act_with, self.sampler))
         try:
             played = roll_out_policies(
                 policies,

@@ -39,7 +39,7 @@ class FQEOptions:
     fqe_rows: int = option(10_000, "transitions of the data that are used, drawn at random", low=100)
     fqe_batch: int = option(256, "transitions in a batch", low=1)
     fqe_discount: float = option(0.997, "discount of the values", low=0.0, high=0.9999)
-    fqe_penalty: float = option(1.0, "for actions that are far from the data's, in mean rewards", low=0.0)
+    fqe_penalty: float = option(1.0, "penalty of actions far from the data, in units of the mean |reward|", low=0.0)
 
 
 class Problem(NamedTuple):

@@ -46,7 +46,7 @@ def inspect_policy(run: Run, spec: Spec, found: Checkpoint, dataset: Dataset | N
         try:
             maze = maze_map(env)
             seed = spec.evaluation.env_seed
-            episodes = [play(spec, models, env, seed + number) for number in range(PATHS if maze else 1)]
+            episodes = [play_episode(spec, models, env, seed + number) for number in range(PATHS if maze else 1)]
         except Exception as error:  # raised by the user's environment
             why = f"{type(error).__name__}: {first_line(error)}"
             raise UserError(f"{run.folder}: its environment failed ({why})") from None
@@ -82,7 +82,7 @@ def compare_actions(spec: Spec, states: Any, dataset: Dataset) -> dict[str, Any]
     return seen
 
 
-def play(spec: Spec, models: tuple[Any, Any], env: gymnasium.Env, seed: int) -> dict[str, Any]:
+def play_episode(spec: Spec, models: tuple[Any, Any], env: gymnasium.Env, seed: int) -> dict[str, Any]:
     """Play one episode: rewards, values, candidates and positions."""
     options, units = spec.evaluation, spec.units
     choose = partial(rate, *models, selection=selection_of(options))
@@ -98,7 +98,7 @@ def play(spec: Spec, models: tuple[Any, Any], env: gymnasium.Env, seed: int) -> 
         choices.append((candidates, energy, chosen))
         path.append(position_of(env, obs))
         over = terminal or timeout
-    kept = spaced(len(rewards), POINTS)
+    kept = spaced_indices(len(rewards), POINTS)
     seen: dict[str, Any] = {
         "env_seed": seed,
         "length": len(rewards),
@@ -106,7 +106,8 @@ def play(spec: Spec, models: tuple[Any, Any], env: gymnasium.Env, seed: int) -> 
         "score": round(float(spec.task.score(sum(rewards))), 2),
         "at": kept.tolist(),
         "rewards": json_numbers(np.array(rewards)[kept]),
-        "path": path[0] and {"points": json_numbers(np.array(path)[spaced(len(path), POINTS)]), "goal": goal_of(env)},
+        "path": path[0]
+        and {"points": json_numbers(np.array(path)[spaced_indices(len(path), POINTS)]), "goal": goal_of(env)},
     }
     if models[1] is not None:
         value, low, high = np.array(values)[kept].T
@@ -118,12 +119,12 @@ def play(spec: Spec, models: tuple[Any, Any], env: gymnasium.Env, seed: int) -> 
                 "actions": json_numbers(units.act(choices[at][0][:CANDIDATES])),
                 "chosen": choices[at][2] if choices[at][2] < CANDIDATES else None,
             }
-            for at in (spaced(len(rewards), CHOICES) if options.eas > 1 else ())
+            for at in (spaced_indices(len(rewards), CHOICES) if options.eas > 1 else ())
         ]
     return seen
 
 
-def spaced(count: int, most: int) -> np.ndarray:
+def spaced_indices(count: int, most: int) -> np.ndarray:
     """At most ``most`` evenly spaced indices from the first to the last."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))
 

@@ -87,7 +87,7 @@ class Validator:
     def __call__(self, states: Any, step: int, run: Run, failed: Container[int]) -> Validation:
         """Validate all seeds, and record the result in the run."""
         start, training = time.perf_counter(), self.spec.training
-        own = processes.own(states)
+        own = processes.own_part(states)
         update, key = self.spec.algorithm.update, jax.random.key(0)
         losses = jax.device_get(validation_losses(update, own, self.data, key, batch_size=training.batch_size))
         heard = processes.exchange(({name: value.tolist() for name, value in losses.items()}, self.actions(own)))

@@ -138,8 +138,8 @@ def evaluation_line(event: Evaluation, spec: Spec, what: str = "") -> str:
 def failure_lines(event: Evaluation, most: int = 3) -> list[str]:
     """Write a line for each of the first failures, and one for episodes that were cut off without a time limit."""
     rest = [f"  and {len(event.failures) - most} more"] if len(event.failures) > most else []
-    no_limit = "the environment has no limit of its own (max_episode_steps)"
-    cut = [f"  cut off after {MOST_STEPS:,} steps, for {no_limit}: {event.cut} episodes"] if event.cut else []
+    no_limit = "the environment has no time limit (max_episode_steps)"
+    cut = [f"  cut off after {MOST_STEPS:,} steps, because {no_limit}: {event.cut} episodes"] if event.cut else []
     return [f"  failed: {failure}" for failure in event.failures[:most]] + rest + cut
 
 

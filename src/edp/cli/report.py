@@ -76,7 +76,7 @@ def main(argv: list[str]) -> int:
 
 
 def look_at_all(folders: list[Path], env: str | None) -> None:
-    """What each policy does, kept in its run directory; what cannot be looked at is told and passed over."""
+    """Inspect each policy and save the result in its run. Runs that fail are reported and skipped."""
     from edp.acting.inspect import inspect_policy, inspected_parts
     from edp.cli.locate import find_file, load_noting
     from edp.cli.progress import counting, note

@@ -13,7 +13,7 @@ from edp.cli.display import failure_lines
 from edp.cli.parser import as_flags, flag
 from edp.cli.terminal import score_text
 from edp.config import defaults
-from edp.config.defaults import Settings
+from edp.config.defaults import USER, Settings
 from edp.config.spec import EvalOptions, Spec
 from edp.data.dataset import Dataset
 from edp.report.collect import summarise
@@ -33,7 +33,8 @@ def print_config(groups: dict[str, type], resolved: Settings) -> None:
             setting = resolved.values[entry.name]
             value = ",".join(map(str, setting.value)) if isinstance(setting.value, tuple) else str(setting.value)
             style = "dim" if setting.origin == "default" else ""
-            table.add_row(f"  {flag(entry.name)}", escape(value), as_flags(setting.origin), style=style)
+            origin = "command line" if setting.origin == USER else as_flags(setting.origin)
+            table.add_row(f"  {flag(entry.name)}", escape(value), origin, style=style)
     Console(width=110 if not sys.stdout.isatty() else None).print(table, highlight=False)
 
 

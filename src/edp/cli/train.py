@@ -48,7 +48,7 @@ def start(argv: list[str]) -> int:
     from edp.training import prepare
 
     source = prepare.open_source(values.task, data=values.data or "", columns=columns, env=values.env or "")
-    settings = prepare.settle(choice, source.task)
+    settings = prepare.resolve_settings(choice, source.task)
     if values.print_config:
         print_config(choice.groups, settings)
         return 0
@@ -56,7 +56,7 @@ def start(argv: list[str]) -> int:
     loggers.check_loggers(values.log)
     command, find = ["edp", "train", *argv], partial(find_file, quiet=values.quiet)
     try:
-        with prepare.start(source, settings, out, command=command, find_file=find) as ready:
+        with prepare.start_run(source, settings, out, command=command, find_file=find) as ready:
             return train(ready, values)
     except RunExistsError as error:
         again = f", or go on with it: edp train --resume {error.folder}" if error.is_run else ""
@@ -125,7 +125,7 @@ def resume(argv: list[str]) -> int:
     from edp.training import prepare
 
     loggers.check_loggers(values.log)
-    with prepare.resume(
+    with prepare.resume_run(
         values.resume,
         steps=values.steps,
         data=values.data or "",

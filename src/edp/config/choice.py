@@ -12,7 +12,7 @@ from edp.policies import POLICIES
 
 
 class Choice(NamedTuple):
-    """All other values follow from the task (see ``resolve``)."""
+    """The algorithm, policy, preset and options that the user named. ``resolve`` decides the rest."""
 
     algorithm: str
     policy: str

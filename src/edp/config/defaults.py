@@ -15,6 +15,7 @@ from edp.errors import UserError, unknown
 from edp.options import check_options
 from edp.policies import POLICIES
 
+USER = "user"  # the origin of values that the user gives
 DEFAULT_ALGORITHM, DEFAULT_POLICY = "td3bc", "diffusion"
 
 
@@ -42,7 +43,7 @@ class Settings(NamedTuple):
         return {name: setting.origin for name, setting in self.values.items()}
 
     def with_defaults(self, values: Values, origin: str) -> "Settings":
-        """Other values for options that neither the user nor a preset has set."""
+        """Other values for the options whose value is the default or comes from the task."""
         free = {name for name, setting in self.values.items() if setting.origin in ("default", "task")}
         changed = {name: Setting(value, origin) for name, value in values.items() if name in free}
         return self._replace(values=self.values | changed)
@@ -87,7 +88,7 @@ def resolve(classes: Iterable[type], layers: list[tuple[str, Values]], given: Va
     for name in given:
         if name not in values:
             raise unknown("option of this algorithm with this policy", name, values)
-    values |= {name: Setting(value, "command line") for name, value in given.items()}
+    values |= {name: Setting(value, USER) for name, value in given.items()}
     follow_steps(values)
     return Settings(classes, values)
 
@@ -99,6 +100,6 @@ def follow_steps(values: dict[str, Setting]) -> None:
         return
     if "evaluation_steps" in values and values["evaluation_steps"].origin == "default":
         values["evaluation_steps"] = Setting(max(1, steps // 2), "half of `steps`")
-    after = values["policy_target_after"].value
-    if values["act_with"].origin == "default" and type(after) is int and steps <= after:
+    after = values["policy_target_after"].value if "policy_target_after" in values else 0
+    if "act_with" in values and values["act_with"].origin == "default" and type(after) is int and steps <= after:
         values["act_with"] = Setting("online", "no average before `policy_target_after`")

@@ -14,10 +14,10 @@ from edp.data.units import NORMALISATIONS, Units
 from edp.diffusion import Sampler
 from edp.errors import UserError, unknown
 from edp.options import check_options, option
-from edp.policies import POLICIES, DiffusionConfig, PolicyConfig
+from edp.policies import POLICIES, PolicyConfig
 from edp.policies.base import PLAIN, Control
 
-PARAMETERS = ("online", "average")  # that may act
+PARAMETERS = ("online", "average")  # choices of `act_with`
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,12 @@ class DataOptions:
 class EvalOptions:
     episodes: int = option(10, "episodes of each seed in an evaluation", low=1, high=10_000)
     eas: int = option(10, "energy-based action selection: actions to choose from (1: off)", low=1)
-    eas_temperature: float = option(1.0, "of that choice: exp(Q / temperature); 0 takes the best", low=0.0)
+    eas_temperature: float = option(
+        1.0, "temperature of EAS: chances ∝ exp(Q / temperature); 0 takes the best", low=0.0
+    )
     eas_spread: float = option(0.0, "std of noise around the actions to choose from", low=0.0)
     policy_scale: float = option(1.0, "factor of the network's output: sharper samples above 1", low=1e-6)
-    initial_noise: float = option(1.0, "factor of the noise that samples start from: 0 leaves no chance", low=0.0)
+    initial_noise: float = option(1.0, "factor of all random numbers in sampling: 0 is deterministic", low=0.0)
     env_seed: int = option(0, "the seed of the first episode's start", low=0, high=2**31 - 10_001)
     act_with: str = option("average", "which parameters act: online, or their slow average (targets)")
     act_sampler: str = option("", "sampler of a diffusion policy when it acts (default: as in training)")
@@ -88,7 +90,7 @@ class Spec:
     @property
     def names(self) -> tuple[str, str]:
         """The registered names of the algorithm and the policy."""
-        return name_in(ALGORITHMS, self.algorithm), name_in(POLICIES, self.policy)
+        return registered_name(ALGORITHMS, self.algorithm), registered_name(POLICIES, self.policy)
 
     def check(self) -> "Spec":
         """Refuse options that contradict each other. Returns the spec."""
@@ -116,7 +118,7 @@ class Spec:
                 tasks.own_task_from_json(config["own_task"]) if config.get("own_task") else tasks.get(config["task"]),
                 from_named(ALGORITHMS, "algorithm", config["algorithm"]),
                 from_named(POLICIES, "policy", config["policy"]),
-                check_options(DataOptions(**tuples(config["data"]))),
+                check_options(DataOptions(**lists_to_tuples(config["data"]))),
                 check_options(TrainOptions(**config["training"])),
                 check_options(EvalOptions(**config["evaluation"])),
                 Units.from_json(config["units"]),
@@ -125,20 +127,20 @@ class Spec:
             raise UserError(f"{where}: not a config of this version ({error})") from None
 
 
-def name_in(registry: dict[str, type], part: Any) -> str:
+def registered_name(registry: dict[str, type], part: Any) -> str:
     return next(name for name, cls in registry.items() if cls is type(part))
 
 
 def from_named(registry: dict[str, Any], kind: str, options: dict[str, Any]) -> Any:
     """The dataclass that is registered under ``options["name"]``, with the other entries as its fields."""
-    options = tuples(options)
+    options = lists_to_tuples(options)
     name = options.pop("name")
     if name not in registry:
         raise unknown(kind, name, registry)
     return check_options(registry[name](**options))
 
 
-def tuples(options: dict[str, Any]) -> dict[str, Any]:
+def lists_to_tuples(options: dict[str, Any]) -> dict[str, Any]:
     """Options as read from JSON, with tuples in place of JSON's lists."""
     return {key: tuple(value) if isinstance(value, list) else value for key, value in options.items()}
 
@@ -176,6 +178,4 @@ def acting_sampler(algorithm: Algorithm, policy: PolicyConfig, options: EvalOpti
         raise UserError("`eas_spread` spreads the actions that `eas` chooses from: use `eas=2` or more")
     if not options.act_sampler and not options.act_calls:
         return None
-    if not isinstance(policy, DiffusionConfig):
-        raise UserError("`act_sampler` and `act_calls` are for diffusion policies only")
     return policy.sampler_for(options.act_sampler, options.act_calls)

@@ -10,7 +10,7 @@ from edp.errors import UserError
 
 CONSTANT = 1e-9  # a column is constant if its range is at most this share of its largest number
 COARSE = 0.05  # of a column's range: with a larger rounding error, float32 keeps little of the column
-FINER = "subtract a constant, give a time as that of the day, or leave the column out"
+FINER = "subtract a constant, use the time of day instead of a timestamp, or leave the column out"
 
 
 def checked_pieces(log: Log, finite: bool = True) -> Iterator[Steps]:

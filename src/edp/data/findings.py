@@ -47,8 +47,9 @@ def find_wrong_ends(statistics: Statistics, apart: int, has_next: bool) -> list[
             Finding(
                 "warning",
                 "no terminals and no timeouts: all of it is one episode",
-                "returns, held-out episodes and the best episodes mean nothing; where episodes begin anew, a wrong "
-                "state follows: mark their ends (timeouts, or `episode_column` of a table)",
+                "returns, held-out episodes and the best episodes mean nothing, and at a hidden boundary "
+                "the next episode's first state is used as the next state: mark the ends (timeouts, or "
+                "`episode_column` of a table)",
             )
         )
     elif not statistics.terminals:
@@ -128,7 +129,7 @@ def find_useless_columns(statistics: Statistics) -> list[Finding]:
     findings = []
     for kind, effect in (
         ("observation", "it tells the policy nothing: leave it out"),
-        ("action", "there is nothing to choose: leave it out, or training refuses it for want of a range"),
+        ("action", "a constant action has no range, so training refuses it: leave the column out"),
     ):
         constant = [
             column for column in statistics.columns_of(kind) if column.high - column.low <= CONSTANT * abs(column.high)
@@ -231,6 +232,6 @@ def find_duplicates(sample: Steps, every: int) -> list[Finding]:
         Finding(
             "note" if again < 0.5 * len(pairs) else "warning",
             f"{again:,} steps{where} have an observation and an action that another one has, too",
-            "each copy counts; if files were put in twice, held-out episodes are no test",
+            "duplicates weigh more; a file included twice also puts held-out episodes into training",
         )
     ]

@@ -69,7 +69,7 @@ class Blocks:
         return self.place(Packed(rows, self.data.layout))  # pyright: ignore
 
     def rows_of(self, number: int) -> np.ndarray:
-        """Return the rows of a block, (runs, neighbours). The first row follows the last."""
+        """Return the rows of a block, (runs, neighbours). Row numbers wrap around at the end of the data set."""
         places = np.arange(number * self.each, (number + 1) * self.each)
         starts = np.empty(self.each, np.int64)
         for which in np.unique(places // self.runs):

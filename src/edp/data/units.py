@@ -33,7 +33,7 @@ class Units:
         wide, narrow = (self.obs_shift, self.obs_scale), (self.low, self.high)
         for pair in (wide, narrow):
             if len(pair[0]) != len(pair[1]) or not pair[0] or not all(map(math.isfinite, pair[0] + pair[1])):
-                raise UserError("units must be as many finite numbers for each side of a range")
+                raise UserError("pairs of units must be non-empty, finite and of equal length")
         if not all(scale > 0 for scale in self.obs_scale) or not all(a < b for a, b in zip(*narrow, strict=True)):
             raise UserError("units must have scales above 0, and ranges that are not empty")
 

@@ -1,1 +1,1 @@
-"""Where seeds live: several processes, several devices."""
+"""Seeds on several devices and in several processes."""

@@ -47,7 +47,7 @@ def launch_settings(env: Mapping[str, str]) -> dict[str, Any] | None:
         return None
     for name in (count, number):
         if not env.get(name, "").isdecimal():
-            raise UserError(f"{given[0]} is set: {name} must be a number beside it, not {env.get(name)!r}")
+            raise UserError(f"{given[0]} is set, so {name} must be set to a number, too, not {env.get(name)!r}")
     if int(env[number]) >= int(env[count]):
         raise UserError(f"{number} must be less than {count}, {env[count]}, not {env[number]}")
     address = env.get(ADDRESS)
@@ -67,7 +67,9 @@ def start() -> None:
     if found["process_id"] == 0 and found["coordinator_address"]:
         check_port(found["coordinator_address"])
     who = f"process {found['process_id']} of {found['num_processes']}"
-    late = threading.Timer(WAIT, end, [f"{who}: not all processes have started within {WAIT} s"])  # before JAX aborts
+    late = threading.Timer(
+        WAIT, exit_at_once, [f"{who}: not all processes have started within {WAIT} s"]
+    )  # before JAX aborts
     late.daemon = True
     late.start()
     try:
@@ -103,7 +105,7 @@ def exchange(value: Any = None) -> list[Any]:
     """Send a JSON value to all processes. Returns the values of all processes, in their order."""
     if processes() == 1:
         return [value]
-    heard = meet({"value": value})
+    heard = gather_messages({"value": value})
     for number, message in enumerate(heard):
         if "value" not in message:
             raise PeerError(f"process {number} of {len(heard)}: {message['why']}", message["code"])
@@ -116,7 +118,7 @@ def to_host(tree: Any) -> Any:
         return jax.tree.map(np.asarray, tree)
     exchange()  # raises if a process has ended; the next call would wait for it
     with connected():
-        return multihost_utils.process_allgather(own(tree), tiled=True)
+        return multihost_utils.process_allgather(own_part(tree), tiled=True)
 
 
 def from_leader(tree: Any) -> Any:
@@ -131,7 +133,7 @@ def from_leader(tree: Any) -> Any:
     return jax.tree.map(lambda leaf, like: np.asarray(leaf).view(like.dtype), given, tree)
 
 
-def own(tree: Any) -> Any:
+def own_part(tree: Any) -> Any:
     """This process's part of arrays that are sharded over all processes."""
     if processes() == 1:
         return tree
@@ -147,26 +149,26 @@ def together() -> Iterator[None]:
         return
     try:
         yield
-        meet({"code": 0, "why": "has finished"})
+        gather_messages({"code": 0, "why": "has finished"})
     except PeerError as error:
         if leads():
             raise
         raise SystemExit(error.code) from None
     except KeyboardInterrupt:
-        atexit.register(end, code=130)
+        atexit.register(exit_at_once, code=130)
         raise
     except SystemExit as error:  # after the help text
-        meet({"code": error.code, "why": "has ended"})
+        gather_messages({"code": error.code, "why": "has ended"})
         raise
     except Exception as error:
         expected = isinstance(error, UserError | OSError)
-        meet({"code": 2, "why": str(error) if expected else f"{type(error).__name__}: {first_line(error)}"})
+        gather_messages({"code": 2, "why": str(error) if expected else f"{type(error).__name__}: {first_line(error)}"})
         if expected and not leads():
             raise SystemExit(2) from None
         raise
 
 
-def meet(message: dict[str, Any]) -> list[dict[str, Any]]:
+def gather_messages(message: dict[str, Any]) -> list[dict[str, Any]]:
     """Send a message to all processes. Returns the messages of all processes."""
     text = np.frombuffer(json.dumps(message).encode(), np.uint8)
     with connected():
@@ -182,11 +184,11 @@ def connected() -> Iterator[None]:
     try:
         yield
     except jax.errors.JaxRuntimeError as error:
-        atexit.register(end, code=2)
+        atexit.register(exit_at_once, code=2)
         raise PeerError(f"another process is lost ({first_line(error)})", 2) from None
 
 
-def end(text: str = "", code: int = 2) -> None:
+def exit_at_once(text: str = "", code: int = 2) -> None:
     """Exit at once, without waiting for other processes."""
     if text:
         print(f"edp: {text}", file=sys.stderr)

@@ -9,6 +9,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from edp.diffusion import Sampler
+from edp.errors import UserError
+
 
 class Control(NamedTuple):
     """How sampling is changed when a policy acts. The defaults change nothing."""
@@ -90,6 +93,10 @@ class PolicyConfig:
     def asks_for(self) -> dict[str, str]:
         """The fields of ``Fit`` that an option changes, with that option."""
         return {}
+
+    def sampler_for(self, name: str = "", calls: int = 0) -> Sampler:
+        """The sampler to act with, by its name and its number of network calls."""
+        raise UserError("`act_sampler` and `act_calls` are for diffusion policies only")
 
     def build(self, obs_dim: int, act_dim: int, key: PRNGKeyArray) -> Policy:
         """The policy with random parameters."""

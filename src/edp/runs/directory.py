@@ -24,7 +24,7 @@ from edp.runs.schema import SCHEMA, read_config
 from edp.runs.scores import nan_mean
 
 LOCK = ".lock"
-LOCK_PATIENCE = 0.1  # seconds: looking at a lock takes it for a moment
+LOCK_PATIENCE = 0.1  # seconds to wait for a lock that `is_claimed` holds briefly in another process
 
 
 class RunExistsError(UserError):
@@ -40,6 +40,7 @@ class Run:
 
     def __init__(self, folder: Path):
         self.folder = folder
+        self._config: Row | None = None
 
     @classmethod
     def create(cls, folder: Path, config: Row) -> "Run":
@@ -51,7 +52,7 @@ class Run:
 
     @staticmethod
     def check_free(folder: Path) -> None:
-        """Refuse a directory that holds anything but hidden files, which a run leaves that ended before it began."""
+        """Refuse a directory with visible files. A run that failed before training leaves only its lock file."""
         if folder.exists() and not (folder.is_dir() and all(entry.name.startswith(".") for entry in folder.iterdir())):
             raise RunExistsError(folder)
 
@@ -69,11 +70,14 @@ class Run:
 
     @property
     def config(self) -> Row:
-        """The config in the current schema, whichever version wrote it."""
-        return read_config(self.folder / "config.json")
+        """The config in the current schema, whichever version wrote it. It is read once."""
+        if self._config is None:
+            self._config = read_config(self.folder / "config.json")
+        return self._config
 
     def set_config(self, config: Row) -> None:
         write_json(self.folder / "config.json", config)
+        self._config = config
 
     @property
     def title(self) -> str:
@@ -223,10 +227,6 @@ class RemoteRun(Run):
     def __init__(self, config: Row):
         super().__init__(Path(os.devnull))
         self._config = config
-
-    @property
-    def config(self) -> Row:
-        return self._config
 
     def set_status(self, state: str, step: int, reason: str = "", failed_seeds: dict[int, str] | None = None) -> None:
         pass

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from edp.algorithms import InitialState
-from edp.config.spec import Spec, tuples
+from edp.config.spec import Spec, lists_to_tuples
 from edp.data import formats
 from edp.data.dataset import Dataset, fingerprint, read_dataset
 from edp.data.tasks import Task
@@ -84,7 +84,7 @@ def best_step(scores: dict[int, float], steps: Iterable[int]) -> int | None:
 def read_run_data(run: Run, spec: Spec, place: str) -> Dataset:
     """The data set of a run, in its units. Refuses data that the run was not trained on."""
     columns = run.config.get("columns")
-    columns = tuples(columns) if isinstance(columns, dict) else {}
+    columns = lists_to_tuples(columns) if isinstance(columns, dict) else {}
     log = formats.open_log(place, columns, spec.task.episode_limit or None)
     log = replace(log, limit=spec.data.episode_limit)
     dataset = read_dataset(log, spec.task.episode_return, on_disk=spec.data.block > 0)

@@ -68,7 +68,7 @@ def check_loggers(names: list[str]) -> None:
         if name not in LOGGERS:
             raise unknown("logger", name, LOGGERS)
         if find_spec(packages[name]) is None:
-            raise UserError(f"`log={name}` needs another package: pip install {packages[name]}")
+            raise UserError(f"the logger {name} needs another package: pip install {packages[name]}")
 
 
 class Loggers:
@@ -92,4 +92,4 @@ class Loggers:
             call()
         except Exception as error:
             self.open.pop(name, None)
-            self.warn(f"logging to {name} failed, and goes on without it ({first_line(error)})")
+            self.warn(f"logging to {name} failed; training continues without it ({first_line(error)})")

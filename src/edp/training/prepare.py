@@ -1,7 +1,7 @@
 """From what the user asked for to a run that is ready to train, for the command line and for Python alike.
 
-``open_source`` finds the task or opens the user's data, ``settle`` decides every option, and ``start`` or ``resume``
-read the data, make the experiment and claim the run directory.
+``open_source`` finds the task or opens the user's data, ``resolve_settings`` decides every option, and ``start_run`` or
+``resume_run`` read the data, make the experiment and claim the run directory.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,7 +69,7 @@ def open_source(
     return Source(tasks.own_task(name or log.name, log, env), name, log, columns)
 
 
-def settle(choice: Choice, task: Task) -> Settings:
+def resolve_settings(choice: Choice, task: Task) -> Settings:
     """Decide the value of every option, and refuse options that contradict each other."""
     settings = choice.resolve(task)
     algorithm, policy, data, _, evaluation = settings.parts
@@ -78,7 +78,7 @@ def settle(choice: Choice, task: Task) -> Settings:
 
 
 @contextmanager
-def start(
+def start_run(
     source: Source,
     settings: Settings,
     out: Path,
@@ -109,7 +109,7 @@ def start(
 
 
 @contextmanager
-def resume(
+def resume_run(
     folder: Path,
     *,
     steps: int | None = None,

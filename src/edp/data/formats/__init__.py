@@ -37,7 +37,9 @@ class Format:
     write: Callable[[str, Log], str]  # write a log to a name, and return where it is
     named_columns: bool = False  # whether the meaning of columns can be given
     check_target: Callable[[str], None] = check_target_file  # refuse a name that cannot be written
-    loses_environment: Callable[[Log], str] = lambda log: ".hdf5 and minari:NAME would"  # why; empty if it is kept
+    loses_environment: Callable[[Log], str] = lambda log: (
+        "only .hdf5 and minari:NAME store the environment"
+    )  # why; empty if it is kept
     needs_next_observations: bool = False  # whether steps without a known next state are left out
     download: Callable[[str], Path] | None = None
 

@@ -208,7 +208,7 @@ def with_episode_ends(path: Path, chosen: Chosen, finite: bool, complain: Callab
 
 
 def first_resumed(labels: Any, changes: np.ndarray, ends: np.ndarray, left: set[Any]) -> int | None:
-    """Return the first row that goes on with an episode of ``left``, those that stopped without an end; extend it."""
+    """Return the first row that continues an interrupted episode. ``left`` collects the labels of such episodes."""
     for at in np.flatnonzero(changes):
         if not ends[at]:
             left.add(labels[at].as_py())
