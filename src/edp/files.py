@@ -40,7 +40,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 def write_text(path: Path, text: str) -> None:
     with replacing(path) as part:
-        part.write_text(text)
+        part.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, content: Any) -> None:

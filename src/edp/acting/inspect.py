@@ -61,7 +61,7 @@ def inspect_policy(run: Run, spec: Spec, found: Checkpoint, dataset: Dataset | N
 def inspected_parts(run: Run, step: int) -> set[str]:
     """What an earlier inspection of the policy after this step has kept."""
     try:
-        seen = json.loads(run.look.read_text())
+        seen = json.loads(run.look.read_text(encoding="utf-8"))
         return set(seen) if seen["step"] == step else set()
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return set()

@@ -149,7 +149,7 @@ def tables_text(entries: list, more: list, kind: str) -> str:
 def bench_rates(path: Path) -> dict[tuple[str, str], float]:
     """Read steps a second by (variant, "training" or "acting") from a file that edp bench --json wrote."""
     try:
-        rows = json.loads(path.read_text())["variants"]
+        rows = json.loads(path.read_text(encoding="utf-8"))["variants"]
         return {(row["name"], row["what"]): float(row["steps_per_second"]) for row in rows}
     except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise UserError(f"{path}: not a result of edp bench --json ({error})") from None

@@ -47,7 +47,7 @@ def read_ablation(path: Path) -> Ablation:
     """Read one file; anything malformed is a ValueError."""
     if not path.is_file() or path.stat().st_size > LARGEST_FILE:
         raise ValueError(f"not a file of at most {LARGEST_FILE / 1e6:.0f} MB")
-    content = json.loads(path.read_text())
+    content = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(content, dict):
         raise ValueError("it is not an object")
     values, scores, label = (content.get(key) for key in ("values", "scores", "label"))

@@ -197,7 +197,7 @@ def read_look(entry: Entry, run: Run) -> Row:
     try:
         if run.look.stat().st_size > LARGEST_LOOK:
             raise ValueError("too large")
-        look = json.loads(run.look.read_text())
+        look = json.loads(run.look.read_text(encoding="utf-8"))
         if not isinstance(look, dict):
             raise TypeError("not an object")
     except (OSError, ValueError, TypeError, RecursionError):

@@ -34,7 +34,7 @@ def build_page(
     The page reloads itself every ``refresh`` seconds, if that is not 0.
     """
     here = Path(__file__).parent
-    script, style = (here / "page.js").read_text(), (here / "page.css").read_text()
+    script, style = (here / "page.js").read_text(encoding="utf-8"), (here / "page.css").read_text(encoding="utf-8")
     digest = "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     data = page_data(entries)
     damaged = sum(bool(entry.damage) for entry in entries)

@@ -8,7 +8,7 @@ from edp.data import tasks
 from edp.data.tasks import Task
 from edp.report.collect import Entry
 
-PUBLISHED_TABLES = json.loads(Path(__file__).with_name("paper.json").read_text())
+PUBLISHED_TABLES = json.loads(Path(__file__).with_name("paper.json").read_text(encoding="utf-8"))
 Options = tuple[tuple[str, Any], ...]
 
 

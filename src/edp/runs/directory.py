@@ -134,7 +134,7 @@ class Run:
     def status(self) -> Row:
         """The state of the run (running, finished, stopped, failed, killed), the steps done, and what went wrong."""
         try:
-            status = json.loads((self.folder / "status.json").read_text())
+            status = json.loads((self.folder / "status.json").read_text(encoding="utf-8"))
             status = status if isinstance(status, dict) else {}
         except (OSError, ValueError, RecursionError):
             status = {}
@@ -216,7 +216,7 @@ class Run:
     def lines(self, name: str) -> list[str]:
         path = self.folder / name
         try:
-            return path.read_text(errors="replace").splitlines() if path.exists() else []
+            return path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
         except OSError as error:
             raise UserError(f"{path}: cannot be read ({error.strerror})") from None
 

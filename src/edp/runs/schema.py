@@ -15,7 +15,7 @@ SCHEMA = 4
 def read_config(path: Path) -> Row:
     """The config of a run, in the current schema."""
     try:
-        config = json.loads(path.read_text())
+        config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{path}: damaged ({error})") from None
     if not isinstance(config, dict) or not isinstance(config.get("schema"), int):

@@ -93,7 +93,8 @@ def start_run(
     spec, dataset = read_data(source.task, settings, log)
     place = formats.absolute(place) if place else ""
     plan = make_plan(spec, place, source.columns, fingerprint(dataset))
-    experiment = share_experiment(spec, dataset, plan)
+    processes.exchange(plan)
+    experiment = Experiment(spec, dataset)
     about = {
         "file": plan["file"],
         "columns": plan["columns"],
@@ -134,7 +135,8 @@ def resume_run(
         place = formats.absolute(data or locate_run_data(run, spec, find_file))
         dataset = read_run_data(run, spec, place)
         plan = make_plan(spec, place, config.get("columns") or {}, fingerprint(dataset))
-        experiment = share_experiment(spec, dataset, plan | {"resumes": True})
+        processes.exchange(plan | {"resumes": True})
+        experiment = Experiment(spec, dataset)
         here = provenance() | {"device": device_name()}
         differs = [name for name in here if name != "commit" and here[name] != config.get(name)]
         resumed = experiment.resume(run)
@@ -165,15 +167,9 @@ def follow() -> tuple[Experiment, Run]:
 
 
 def make_plan(spec: Spec, place: str, columns: Mapping[str, Any], digest: str) -> dict[str, Any]:
-    """What the other processes need to make the same experiment."""
+    """What the other processes need to make the same experiment (see ``follow``)."""
     config = {"spec": spec.to_json(), "env": spec.task.env, "file": place, "columns": dict(columns)}
     return config | {"data_sha256": digest, "resumes": False}
-
-
-def share_experiment(spec: Spec, dataset: Dataset, plan: dict[str, Any]) -> Experiment:
-    """Make the experiment here and in all other processes."""
-    processes.exchange(plan)
-    return Experiment(spec, dataset)
 
 
 def read_data(task: Task, settings: Settings, log: Log) -> tuple[Spec, Dataset]:

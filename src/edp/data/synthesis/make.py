@@ -103,7 +103,7 @@ def run_and_write(
     check_writable(path)
     jobs = [job for _, jobs in plan for job in jobs]
     narrow = narrow and sum(job.rows for job in jobs) >= LARGE
-    parts = run_jobs(jobs, processes or len(os.sched_getaffinity(0)), on_progress, narrow)
+    parts = run_jobs(jobs, processes or usable_cores(), on_progress, narrow)
     columns, made = concatenate([part.columns for part in parts]), []
     for name, jobs in plan:
         own, parts = parts[: len(jobs)], parts[len(jobs) :]
@@ -114,6 +114,11 @@ def run_and_write(
     packages = {f"{name}_version": value for name, value in versions.items()}
     about = {"env": env_id, "seed": seed, "behaviours": json.dumps(made)}
     write_hdf5(path, columns, about | packages | (attributes or {}))
+
+
+def usable_cores() -> int:
+    """The cores that this process may use, where the system tells; otherwise all cores."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def concatenate(parts: list[Columns]) -> Columns:
