@@ -19,6 +19,12 @@ DISCOUNT = 0.9
 OPTIONS = fqe.FQEOptions(fqe_steps=1000, fqe_rows=2000, fqe_batch=128, fqe_discount=DISCOUNT, fqe_penalty=0.0)
 
 
+@pytest.fixture(autouse=True)
+def small_network(monkeypatch):
+    """These problems do not need the width of the network that is used for real data."""
+    monkeypatch.setattr(fqe, "HIDDEN", (64, 64))
+
+
 class Line(eqx.Module):
     """The policy a = slope · s."""
 

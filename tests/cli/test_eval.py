@@ -70,4 +70,6 @@ def test_damaged_runs_are_refused(fails, tmp_path):
     (tmp_path / "config.json").write_text('{"schema": 2}')
     assert "damaged (no 'training')" in fails("eval", tmp_path)
     (tmp_path / "config.json").write_text('{"schema": 3}')
+    assert "damaged (no 'task')" in fails("eval", tmp_path)
+    (tmp_path / "config.json").write_text('{"schema": 4}')
     assert "not a config of this version" in fails("eval", tmp_path)

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from edp.devices import processes as distributed
+from edp.devices import processes as connected
 from edp.devices.seeds import own_rows
 from edp.errors import UserError
 from edp.runs import load
@@ -140,35 +140,35 @@ def test_an_error_of_any_process_is_told_once_before_anything_is_written(hopper_
 @pytest.mark.parametrize(("seeds", "others"), [(5, "4 or 6"), (1, "2")])
 def test_seeds_that_cannot_be_shared(seeds, others, monkeypatch):
     monkeypatch.setattr("jax.process_count", lambda: 2)
-    with pytest.raises(UserError, match=f"2 processes cannot share {seeds} seeds equally: use --seeds {others}$"):
+    with pytest.raises(UserError, match=f"2 processes cannot share {seeds} seeds equally: use `seeds={others}`$"):
         own_rows(seeds)
 
 
 def test_one_that_waits_in_vain():
     env = {"JAX_COORDINATOR_ADDRESS": "127.0.0.1:9", "JAX_NUM_PROCESSES": "2", "JAX_PROCESS_ID": "1"}
-    script = "from edp import distributed; distributed.WAIT = 2; distributed.start()"
+    script = "from edp.devices import processes; processes.WAIT = 2; processes.start()"
     done = subprocess.run([sys.executable, "-c", script], env=os.environ | env, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (2, "edp: process 1 of 2: not all of them have come within 2 s\n")
+    assert (done.returncode, done.stderr) == (2, "edp: process 1 of 2: not all processes have started within 2 s\n")
 
 
 class TestSettings:
     def test_on_its_own(self):
         for env in ({}, {"SLURM_NTASKS": "4"}, {"SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0"}):
-            assert distributed.launch_settings(env) is None
+            assert connected.launch_settings(env) is None
         alone = {"JAX_NUM_PROCESSES": "1", "SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3"}
-        assert distributed.launch_settings(alone) is None
+        assert connected.launch_settings(alone) is None
 
-    @pytest.mark.parametrize(("count", "number"), distributed.LAUNCHERS)
+    @pytest.mark.parametrize(("count", "number"), connected.LAUNCHERS)
     def test_of_a_launcher(self, count, number):
         env = {count: "4", number: "3", "JAX_COORDINATOR_ADDRESS": "node1:1234"}
-        assert distributed.launch_settings(env) == {
+        assert connected.launch_settings(env) == {
             "coordinator_address": "node1:1234",
             "num_processes": 4,
             "process_id": 3,
         }
 
     def test_slurm_knows_the_address(self):
-        found = distributed.launch_settings({"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "1"})
+        found = connected.launch_settings({"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "1"})
         assert found and found["coordinator_address"] is None
 
     @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ class TestSettings:
     )
     def test_that_are_wrong(self, env, why, monkeypatch, fails):
         with pytest.raises(UserError, match=why):
-            distributed.launch_settings(env)
+            connected.launch_settings(env)
         for name, value in env.items():
             monkeypatch.setenv(name, value)
         assert why in fails("train", "hopper-medium-v2")

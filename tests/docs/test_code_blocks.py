@@ -10,7 +10,7 @@ import re
 import shlex
 import shutil
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -18,7 +18,11 @@ import pytest
 
 import edp
 import edp.api
+from edp.algorithms import ALGORITHMS
 from edp.cli import main
+from edp.data.tasks import TASKS
+from edp.diffusion.samplers import SAMPLERS
+from edp.policies import POLICIES
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
@@ -74,6 +78,17 @@ def shortened(words: list[str]) -> list[str]:
     if command == "train" and not WITHOUT_CRITIC & set(words):
         more = [*more, "--critic-hidden", "8"]
     return [*words, *more]
+
+
+@pytest.fixture(autouse=True)
+def registries():
+    """Pages add entries to registries, which other tests must not see."""
+    registries: list[dict[str, Any]] = [ALGORITHMS, POLICIES, SAMPLERS, TASKS]  # pyright: ignore
+    kept = [(registry, dict(registry)) for registry in registries]
+    yield
+    for registry, entries in kept:
+        registry.clear()
+        registry.update(entries)
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,7 @@ def launch_settings(env: Mapping[str, str]) -> dict[str, Any] | None:
         return None
     for name in (count, number):
         if not env.get(name, "").isdecimal():
-            raise UserError(f"{given[0]} is set, so {name} must be set to a number, too, not {env.get(name)!r}")
+            raise UserError(f"{name} must be a number, not {env.get(name)!r} ({given[0]} is set)")
     if int(env[number]) >= int(env[count]):
         raise UserError(f"{number} must be less than {count}, {env[count]}, not {env[number]}")
     address = env.get(ADDRESS)
