@@ -23,6 +23,7 @@ from edp.bench.variants import machine
 from edp.config.defaults import layers, resolve
 from edp.config.spec import DataOptions, EvalOptions, Spec, TrainOptions
 from edp.data import tasks
+from edp.data.units import identity_units
 from edp.files import write_json
 from edp.networks import Critic
 from edp.policies import DiffusionConfig
@@ -34,7 +35,7 @@ TASK = "walker2d-medium-v2"
 def policy(eas: int, **options) -> LoadedPolicy:
     task, classes = tasks.get(TASK), (TD3BC, DiffusionConfig, DataOptions, TrainOptions, EvalOptions)
     parts = resolve(classes, layers("td3bc", "diffusion", task.domain, {}, None), {"eas": eas, **options}).parts
-    spec, keys = Spec(task, *parts), jax.random.split(jax.random.key(0), 1)
+    spec, keys = Spec(task, *parts, units=identity_units(*task.dims)), jax.random.split(jax.random.key(0), 1)
     models = (
         jax.vmap(lambda key: spec.policy.build(OBS, ACT, key))(keys),
         jax.vmap(lambda key: Critic(OBS, ACT, (256, 256, 256), key))(keys),

@@ -25,8 +25,8 @@ class LoadedPolicy:
 
     def __init__(self, spec: Spec, models: tuple[Any, Any], options: EvalOptions, draws: int):
         self.spec, self.options, self.units = spec, options, spec.units
-        self.dims, self._selection = self.units.dims, selection_of(options)
-        self._models, self._leaves, self._structure = models, *jax.tree.flatten(models)  # each call would flatten them
+        self.dims, self._models = self.units.dims, models
+        self._leaves, self._structure = jax.tree.flatten((*models, selection_of(options)))
         self._key, self._episode = jax.random.key(draws), -1
         self.reset()
 
@@ -55,7 +55,7 @@ class LoadedPolicy:
         rewards, steps = np.empty((1, count), np.float32), np.empty((1, count), np.int32)
         rewards[:], steps[:] = reward, self._step
         inputs = self.units.observe(rows[None]), rewards, steps, self._keys
-        self._memories, actions = act_flat(self._structure, self._leaves, self._memories, *inputs, self._selection)
+        self._memories, actions = act_flat(self._structure, self._leaves, self._memories, *inputs)
         self._step += 1
         chosen = self.units.act(np.asarray(actions)[0])
         return chosen[0] if obs.ndim == 1 else chosen

@@ -91,9 +91,10 @@ def act(
 
 
 @partial(jax.jit, static_argnames="structure")
-def act_flat(structure: Any, leaves: list[Array], memories, obs, rewards, steps, keys, selection: Selection):
-    """``act`` with models that are flattened once, before a control loop, and not in each call."""
-    return act(*jax.tree.unflatten(structure, leaves), memories, obs, rewards, steps, keys, selection)
+def act_flat(structure: Any, leaves: list[Any], memories, obs, rewards, steps, keys):
+    """``act`` with (policies, critics, selection) flattened once, before a control loop, and not in each call."""
+    policies, critics, selection = jax.tree.unflatten(structure, leaves)
+    return act(policies, critics, memories, obs, rewards, steps, keys, selection)
 
 
 def initial_memories(policies: Any, count: int) -> Any:
