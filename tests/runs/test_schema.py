@@ -80,7 +80,7 @@ class TestSchema4:
         assert main(["runs", str(old_run)]) == 0
         assert "finished" in capsys.readouterr().out
         assert main(["report", str(old_run), "--out", str(tmp_path / "report.html")]) == 0
-        assert "td3bc" in (tmp_path / "report.html").read_text()
+        assert "td3bc" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def assert_close(new, old):
