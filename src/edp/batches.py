@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 
@@ -46,13 +47,13 @@ class Layout(NamedTuple):
 class Packed(eqx.Module):
     """Transitions with their columns side by side in one array, so that drawing a batch is one gather."""
 
-    rows: Float[Array, "n width"]
+    rows: Float[Array | np.ndarray, "n width"]  # of NumPy (maybe in a file) until it is moved to the device
     layout: Layout = eqx.field(static=True)
 
     def draw(self, key: PRNGKeyArray, size: int) -> Transitions:
         """``size`` random rows, drawn with replacement."""
         chosen = jax.random.randint(key, (size,), 0, self.rows.shape[0])
-        return self.layout.unpack(self.rows.at[chosen].get(mode="promise_in_bounds"))
+        return self.layout.unpack(jnp.asarray(self.rows).at[chosen].get(mode="promise_in_bounds"))
 
 
 class Windows(NamedTuple):
