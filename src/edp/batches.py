@@ -34,9 +34,9 @@ class Layout(NamedTuple):
     structure: Any  # the tree that the columns are the leaves of
     widths: tuple[int, ...]  # 0: a column of shape (n,) instead of (n, width)
 
-    def unpack(self, rows: Float[Array, "n width"]) -> Any:
+    def unpack(self, rows: Float[Array | np.ndarray, "n width"]) -> Any:
         """The tree of columns."""
-        columns: list[Array] = []
+        columns: list[Array | np.ndarray] = []
         start = 0
         for width in self.widths:
             columns.append(rows[:, start : start + width] if width else rows[:, start])
