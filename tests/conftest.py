@@ -1,4 +1,5 @@
 import atexit
+import inspect
 import os
 import shutil
 import subprocess
@@ -36,8 +37,14 @@ import jax
 import numpy as np
 import pytest
 
+from edp.algorithms import ALGORITHMS
 from edp.cli import main
+from edp.policies import POLICIES
 from support import small_run
+
+# Options may have wrong types until ``check_options`` refuses them, with a message for users.
+for options in (*ALGORITHMS.values(), *POLICIES.values()):
+    options.__init__ = inspect.unwrap(options.__init__)
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
