@@ -70,7 +70,7 @@ def descend(
     return Learner(model, optax.incremental_update(model, learner.target, tau), opt), metrics
 
 
-def adam(lr: float, clip: float) -> optax.GradientTransformation:
+def adam(lr: optax.ScalarOrSchedule, clip: float) -> optax.GradientTransformation:
     """Adam on gradients whose global norm is at most ``clip``."""
     return optax.chain(optax.stateless(lambda grads, _: clip_by_norm(grads, clip)), optax.adam(lr))
 
