@@ -42,6 +42,7 @@ class Actor:
     defaults: ClassVar[Mapping[str, Any]] = {}
     domain_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    recipe: ClassVar[Mapping[str, Any]] = {}
 
     def check(self, policy: PolicyConfig) -> None:
         if policy.reads_histories:
