@@ -15,7 +15,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from edp.algorithms.base import Learner, Loss, Metrics, adam, descend, for_each_member, init_learner
-from edp.algorithms.weighted import Weight, fixed_advantage, weighted_loss
+from edp.algorithms.weighted import WEIGHTED_RECIPE, Weight, fixed_advantage, weighted_loss
 from edp.batches import Transitions
 from edp.errors import UserError, unknown
 from edp.networks import MLP, Critic
@@ -94,6 +94,13 @@ class ActorCritic(Actor):
     rho: float = option(1.0, "pessimism of mean-std", low=0.0)
     ramp: int = option(0, "steps over which `loss_weight` grows from 0 to its value", low=0)
     advantages: str = option("raw", "scale of advantages: raw, or standard (divided by their std, weights of mean 1)")
+
+    recipe: ClassVar[Mapping[str, Any]] = {
+        "critic_norm": True,
+        "tau": 0.02,
+        "policy_target_every": 20,  # which keeps the average of the policy as slow as with the paper's tau
+        "n_step": 3,
+    }
 
     def __post_init__(self) -> None:
         if self.ensemble not in ENSEMBLES:
@@ -247,6 +254,7 @@ class InSample(ActorCritic):
 
     uses: ClassVar[tuple[str, ...]] = ("log_prob",)
     values_actions: ClassVar[bool] = True
+    recipe: ClassVar[Mapping[str, Any]] = {**ActorCritic.recipe, **WEIGHTED_RECIPE, "temperature": 1.0}
     domain_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "locomotion": {"rewards": "return-range"},
         "antmaze": {"rewards": "minus-one"},

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from edp.algorithms.actor_critic import TDActorCritic
 from edp.algorithms.base import Loss
-from edp.algorithms.weighted import WEIGHTS, Weight, weight_by_name, weighted_loss
+from edp.algorithms.weighted import WEIGHTED_RECIPE, WEIGHTS, Weight, weight_by_name, weighted_loss
 from edp.batches import Transitions
 from edp.networks import Critic
 from edp.options import option
@@ -26,6 +26,7 @@ class CRR(TDActorCritic):
     samples: int = option(10, "number of the policy's actions that form the baseline of an advantage", low=1)
 
     uses: ClassVar[tuple[str, ...]] = ("action", "log_prob")
+    recipe: ClassVar[Mapping[str, Any]] = {**TDActorCritic.recipe, **WEIGHTED_RECIPE}
     policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {"has_likelihood": {"bc_weight": 0.0}}
 
     def __post_init__(self) -> None:

@@ -5,6 +5,7 @@ CRR, AWR, AWAC, IQL and OneStep differ in how they estimate advantages and how t
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +15,14 @@ from edp.algorithms.base import TINY, Loss
 from edp.batches import Transitions
 from edp.errors import unknown
 from edp.policies.base import Fit, Policy
+
+# Values of the preset ``quick``: advantages weight the diffusion loss itself, in units of their own spread.
+WEIGHTED_RECIPE: dict[str, Any] = {
+    "likelihood": "weighted",
+    "advantages": "standard",
+    "bc_weight": 0.0,
+    "loss_weight": 1.0,
+}
 
 Weight = Callable[[Float[Array, " n"]], Float[Array, " n"]]
 Advantage = Callable[[Fit, PRNGKeyArray], Float[Array, " n"]]

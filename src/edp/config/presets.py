@@ -25,12 +25,13 @@ QUICK = "quick"
 # declare the values of their own options as ``recipe``. An option that the chosen algorithm and policy lack is ignored.
 RECIPE: Values = {
     "steps": 100_000,
-    "lr": 3e-4,
+    "lr": 1e-3,
     "lr_warmup": 1000,
     "lr_decay": LIKE_STEPS,
     "normalise": "signal",
-    "critic_norm": True,
     "eas_energy": "relative",
+    "eas_temperature": 0.5,
+    "fresh_starts": True,
 }
 
 # The paper's variants. Where every noise level is a network call, K is 100 as in the paper's timing, or Diffusion-QL's

@@ -1,8 +1,8 @@
 """The efficient diffusion policy (EDP, section 4)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -128,6 +128,7 @@ class DiffusionConfig(PolicyConfig):
     hidden: tuple[int, ...] = option((256, 256, 256), "widths of the policy's hidden layers", low=1, high=65_536)
 
     has_likelihood: ClassVar[bool] = False
+    recipe: ClassVar[Mapping[str, Any]] = {"prediction": "v", "sampler": "dpm++", "grid": "quadratic", "calls": 6}
 
     def __post_init__(self) -> None:
         if self.likelihood not in LIKELIHOODS:
