@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from edp.algorithms.actor_critic import TDActorCritic
 from edp.algorithms.base import Loss
 from edp.algorithms.crr import advantage_over
-from edp.algorithms.weighted import exponential, weighted_loss
+from edp.algorithms.weighted import WEIGHTED_RECIPE, exponential, weighted_loss
 from edp.batches import Transitions
 from edp.networks import Critic
 from edp.options import option
@@ -24,12 +24,13 @@ class AWAC(TDActorCritic):
     max_weight: float = option(100.0, "largest weight", low=0.0)
 
     uses: ClassVar[tuple[str, ...]] = ("action", "log_prob")
+    recipe: ClassVar[Mapping[str, Any]] = {**TDActorCritic.recipe, **WEIGHTED_RECIPE}
     policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {"has_likelihood": {"bc_weight": 0.0}}
 
     def policy_loss(self, policy: Policy, critic: Critic, batch: Transitions, key: PRNGKeyArray) -> Loss:
         def advantage(fit: Fit, key: PRNGKeyArray) -> Float[Array, " n"]:
             del key
-            return advantage_over(critic, batch, fit.action[None])
+            return advantage_over(critic, batch, fit.action[None], self.low)
 
         return weighted_loss(
             policy,
@@ -39,4 +40,5 @@ class AWAC(TDActorCritic):
             weight=exponential(1 / self.beta, self.max_weight),
             loss_weight=self.loss_weight,
             bc_weight=self.bc_weight,
+            standard=self.advantages == "standard",
         )

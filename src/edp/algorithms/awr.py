@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from edp.algorithms.actor_critic import ActorCritic, value_loss
 from edp.algorithms.base import Learner, Metrics, descend
-from edp.algorithms.weighted import exponential
+from edp.algorithms.weighted import WEIGHTED_RECIPE, exponential
 from edp.batches import Transitions
 from edp.options import option
 from edp.policies.base import Policy
@@ -33,6 +33,7 @@ class AWR(ActorCritic):
 
     learns_from: ClassVar[str] = "tails"
     uses: ClassVar[tuple[str, ...]] = ("log_prob",)
+    recipe: ClassVar[Mapping[str, Any]] = {**ActorCritic.recipe, **WEIGHTED_RECIPE, "n_step": 1}
     defaults: ClassVar[Mapping[str, Any]] = {"eas": 1}
     policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {"has_likelihood": {"bc_weight": 0.0}}
 
