@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edp.algorithms import AWAC, AWR, CRR, IQL, OneStep
-from edp.algorithms.actor_critic import value_loss
+from edp.algorithms.losses import value_loss
 from edp.algorithms.awr import standardise
 from edp.algorithms.crr import advantage_over
 from edp.algorithms.weighted import binary, exponential, softmax, weighted_loss

@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import PRNGKeyArray
 
-from edp.algorithms.actor_critic import learning_rate
-from edp.algorithms.base import Loss
+from edp.algorithms.base import Loss, learning_rate
 from edp.algorithms.bc import BC
 from edp.batches import Windows
 from edp.errors import UserError

@@ -27,7 +27,7 @@ class Gaussian(Policy):
     squash: bool = eqx.field(static=True)
     dropout: float = eqx.field(static=True, default=0.0)  # in training
     max_log_std: float = eqx.field(static=True, default=2.0)
-    log_std: Float[Array, " act"] | None = None  # the same for all states; None: the second half of the network's output
+    log_std: Float[Array, " act"] | None = None  # of all states; None: the second half of the network's output
 
     def moments(self, obs: Float[Array, "n obs"], dropout_key: PRNGKeyArray | None = None) -> tuple[Array, Array]:
         """Mean and logarithm of the standard deviation of the Gaussian (before squashing)."""
