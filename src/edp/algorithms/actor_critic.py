@@ -215,9 +215,7 @@ class TDActorCritic(ActorCritic):
         """Whether the policy and the targets move at this step."""
         return step % self.policy_every == 0
 
-    def improve(
-        self, policy: Learner, step: Int[Array, ""], loss: Callable[[Policy], Loss]
-    ) -> tuple[Learner, Metrics]:
+    def improve(self, policy: Learner, step: Int[Array, ""], loss: Callable[[Policy], Loss]) -> tuple[Learner, Metrics]:
         """One step of the policy. On the steps that ``policy_every`` leaves out, only the metrics are computed."""
 
         def update(policy: Learner) -> tuple[Learner, Metrics]:

@@ -43,7 +43,6 @@ class DT(BC):
 
     def policy_loss(self, policy: Transformer, batch: Windows, key: PRNGKeyArray) -> Loss:  # pyright: ignore
         """The mean squared error of the actions, over steps that are not masked out."""
-        del key
-        error = jnp.mean((policy(batch) - batch.action) ** 2, axis=-1)
+        error = jnp.mean((policy(batch, key) - batch.action) ** 2, axis=-1)
         bc = jnp.sum(error * batch.mask) / jnp.sum(batch.mask)
         return bc, {"bc_loss": bc}
