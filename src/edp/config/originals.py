@@ -148,5 +148,5 @@ ORIGINALS: dict[str, Values] = {
     "onestep-original": ONE_STEP,
     "dt-original": DT,
     "bc-original": BC,
-    "bc-10-original": BC | {"best": 0.1, "best_of": "steps"},
+    "bc-10-original": BC | {"best": 0.1, "best_of": "transitions"},
 }

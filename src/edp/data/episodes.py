@@ -45,18 +45,18 @@ def mark_held_out(dataset: Dataset, share: float) -> np.ndarray:
     return marks
 
 
-BEST_OF = ("episodes", "steps")  # choices of `best_of`
+BEST_OF = ("episodes", "transitions")  # choices of `best_of`
 
 
 def mark_best(dataset: Dataset, share: float, best_of: str = "episodes") -> np.ndarray:
     """Mark the rows of the ``share`` of episodes with the highest returns (at least one).
 
-    With ``best_of="steps"``, mark as many of the best episodes as have together less than this share of all steps.
+    With ``best_of="transitions"``, mark the best episodes that have together less than this share of all transitions.
     """
     episodes = episode_spans(dataset)
     returns = np.array([dataset.reward[rows].sum(dtype=np.float64) for rows in episodes])
     order = np.argsort(-returns, kind="stable")
-    if best_of == "steps":
+    if best_of == "transitions":
         lengths = np.cumsum([episodes[chosen].stop - episodes[chosen].start for chosen in order])
         count = max(1, int(np.sum(lengths < share * lengths[-1])))
     else:
