@@ -63,7 +63,7 @@ class CQL(TDActorCritic):
                 "use `policy=gaussian` with `squash` and a learned spread, or `entropy=0`"
             )
 
-    def init(self, policy: Policy, obs_dim: int, act_dim: int, key: PRNGKeyArray) -> TDState | TunedState:
+    def init(self, policy: Policy, obs_dim: int, act_dim: int, key: PRNGKeyArray) -> Any:
         state = super().init(policy, obs_dim, act_dim, key)
         if not self.tune_entropy:
             return state
