@@ -55,6 +55,13 @@ def test_the_best_episodes_by_return(dataset, share, rows):
     np.testing.assert_array_equal(episodes.prepare_episodes(dataset, "raw", share).learned.obs[:, 0], rows)
 
 
+@pytest.mark.parametrize(("share", "rows"), [(0.01, [2, 3, 4]), (0.6, [2, 3, 4]), (0.7, [2, 3, 4, 5])])
+def test_the_best_episodes_up_to_a_share_of_the_transitions(dataset, share, rows):
+    """The episodes have 2, 3 and 1 of the 6 rows; those that are kept have fewer than the share."""
+    kept = episodes.prepare_episodes(dataset, "raw", share, best_of="transitions").learned
+    assert list(kept.obs[:, 0]) == rows
+
+
 def test_the_best_episodes_keep_the_scale_of_all(dataset):
     kept = episodes.prepare_episodes(dataset, "min-max", 0.01).learned
     np.testing.assert_allclose(kept.reward, [-0.2, 0.2, 0.6], atol=1e-6)

@@ -76,6 +76,13 @@ def adam(lr: optax.ScalarOrSchedule, clip: float) -> optax.GradientTransformatio
     return optax.chain(optax.stateless(lambda grads, _: clip_by_norm(grads, clip)), optax.adam(lr))
 
 
+def learning_rate(lr: float, warmup: int, decay: int) -> optax.ScalarOrSchedule:
+    """A constant rate, or one that rises linearly for ``warmup`` steps and falls along a cosine to 0 at ``decay``."""
+    if not decay:
+        return optax.linear_schedule(0.0, lr, warmup) if warmup else lr
+    return optax.warmup_cosine_decay_schedule(0.0 if warmup else lr, lr, min(warmup, decay - 1), decay)
+
+
 def clip_by_norm(grads: Any, max_norm: float) -> Any:
     """The gradients, scaled to a global norm of at most ``max_norm``.
 

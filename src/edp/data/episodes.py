@@ -23,13 +23,15 @@ class Parts(NamedTuple):
     held: Dataset | None
 
 
-def prepare_episodes(dataset: Dataset, rewards: str, share: float, validation: float = 0.0) -> Parts:
+def prepare_episodes(
+    dataset: Dataset, rewards: str, share: float, validation: float = 0.0, best_of: str = "episodes"
+) -> Parts:
     """Split off held-out episodes and keep the best others, by raw rewards. Rewards are transformed over all data."""
     held = mark_held_out(dataset, validation)
     transformed = with_rewards(dataset, rewards)
     learned = take_rows(transformed, ~held)
     if share < 1:
-        learned = take_rows(learned, mark_best(take_rows(dataset, ~held), share))
+        learned = take_rows(learned, mark_best(take_rows(dataset, ~held), share, best_of))
     return Parts(learned, take_rows(transformed, held) if held.any() else None)
 
 
@@ -43,13 +45,24 @@ def mark_held_out(dataset: Dataset, share: float) -> np.ndarray:
     return marks
 
 
-def mark_best(dataset: Dataset, share: float) -> np.ndarray:
-    """Mark the rows of the ``share`` of episodes with the highest returns (at least one)."""
+BEST_OF = ("episodes", "transitions")  # choices of `best_of`
+
+
+def mark_best(dataset: Dataset, share: float, best_of: str = "episodes") -> np.ndarray:
+    """Mark the rows of the ``share`` of episodes with the highest returns (at least one).
+
+    With ``best_of="transitions"``, mark the best episodes that have together less than this share of all transitions.
+    """
     episodes = episode_spans(dataset)
     returns = np.array([dataset.reward[rows].sum(dtype=np.float64) for rows in episodes])
-    count = max(1, int(np.ceil(share * len(episodes))))
+    order = np.argsort(-returns, kind="stable")
+    if best_of == "transitions":
+        lengths = np.cumsum([episodes[chosen].stop - episodes[chosen].start for chosen in order])
+        count = max(1, int(np.sum(lengths < share * lengths[-1])))
+    else:
+        count = max(1, int(np.ceil(share * len(episodes))))
     marks = np.zeros(len(dataset.obs), bool)
-    for chosen in np.argsort(-returns, kind="stable")[:count]:
+    for chosen in order[:count]:
         marks[episodes[chosen]] = True
     return marks
 

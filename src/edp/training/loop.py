@@ -75,7 +75,8 @@ class Experiment:
         self.spec = spec
         self.evaluator = Evaluator(spec) if spec.task.env else None
         self.keys = seed_keys(spec.seeds)
-        parts = episodes.prepare_episodes(dataset, spec.data.rewards, spec.data.best, spec.data.validation)
+        options = spec.data
+        parts = episodes.prepare_episodes(dataset, options.rewards, options.best, options.validation, options.best_of)
         self.data = self.place_data(parts.learned)
         self.validator = self.make_validator(parts.held) if parts.held else None
         dims = dataset.obs.shape[1], dataset.action.shape[1]
