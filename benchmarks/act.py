@@ -19,7 +19,7 @@ from edp.acting import selection
 from edp.acting.policy import LoadedPolicy
 from edp.algorithms.td3bc import TD3BC
 from edp.bench.flops import gemm, gemm_rate, matmul_flops
-from edp.bench.variants import machine
+from edp.bench.variants import describe_machine
 from edp.config.defaults import layers, resolve
 from edp.config.spec import DataOptions, EvalOptions, Spec, TrainOptions
 from edp.data import tasks
@@ -33,7 +33,7 @@ TASK = "walker2d-medium-v2"
 
 
 def policy(eas: int, **options) -> LoadedPolicy:
-    task, classes = tasks.get(TASK), (TD3BC, DiffusionConfig, DataOptions, TrainOptions, EvalOptions)
+    task, classes = tasks.get_task(TASK), (TD3BC, DiffusionConfig, DataOptions, TrainOptions, EvalOptions)
     parts = resolve(classes, layers("td3bc", "diffusion", task.domain, {}, None), {"eas": eas, **options}).parts
     spec, keys = Spec(task, *parts, units=identity_units(*task.dims)), jax.random.split(jax.random.key(0), 1)
     models = (
@@ -80,7 +80,7 @@ def main() -> None:
         rows[name] = {"p50_ms": p50, "p99_ms": p99, "ms_at_gemm_rate": ideal, "ratio": p50 / ideal}
         print(f"{name:<30}{p50:>6.2f} ms{p99:>6.2f} ms{ideal:>11.2f} ms{p50 / ideal:>8.1f}")
     if values.json:
-        write_json(values.json, {"about": machine(), "gemm_gflops": rate / 1e9, "variants": rows})
+        write_json(values.json, {"about": describe_machine(), "gemm_gflops": rate / 1e9, "variants": rows})
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def main() -> None:
     options, problem, rows = fqe.FQEOptions(), None, []
     for path in values.runs:
         folder = Run.open(path)
-        spec, found = load.load(folder)
+        spec, found = load.load_checkpoint(folder)
         if spec.policy.reads_histories:
             print(f"{path.name}: a policy that reads histories, passed over", file=sys.stderr)
             continue

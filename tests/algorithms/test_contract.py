@@ -65,9 +65,9 @@ def make_data(kind="transitions"):
         behaviours=[],
     )
     made = {
-        "transitions": lambda: stream.pack(episodes.transitions(dataset)),
-        "tails": lambda: stream.pack(episodes.transitions(dataset, episodes.tails(dataset, 0.99))),
-        "windows": lambda: episodes.sequences(dataset, SMALL["context"], 10.0),
+        "transitions": lambda: stream.pack(episodes.to_transitions(dataset)),
+        "tails": lambda: stream.pack(episodes.to_transitions(dataset, episodes.episode_tails(dataset, 0.99))),
+        "windows": lambda: episodes.to_sequences(dataset, SMALL["context"], 10.0),
     }[kind]()
     return jax.tree.map(jnp.asarray, made)
 

@@ -217,7 +217,7 @@ def test_gaps_in_a_table_are_counted_by_column_though_training_refuses_them(form
     assert main(["data", "check", str(path), "--out", str(tmp_path / "x.png")]) == 1
     assert "3 of 5" in capsys.readouterr().out
     assert main(["train", str(path), "--steps", "10"]) == 2
-    assert "is empty in row 1" in capsys.readouterr().err
+    assert "NaN, Inf or too large a number, first in row 1" in capsys.readouterr().err
 
 
 def test_the_first_row_without_a_number_is_told(monkeypatch):

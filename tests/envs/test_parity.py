@@ -152,10 +152,10 @@ def test_a_version_that_was_not_checked_warns_once():
     model = mujoco.MjModel.from_xml_string("<mujoco/>")
     physics.warn_once.cache_clear()
     with pytest.warns(UserWarning, match=r"MuJoCo 3.1 was not checked"):
-        physics.correct(model, (3, 1))
+        physics.correct_contacts(model, (3, 1))
     import warnings
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        physics.correct(model, (3, 1))
-        physics.correct(model, (3, 2))
+        physics.correct_contacts(model, (3, 1))
+        physics.correct_contacts(model, (3, 2))

@@ -43,7 +43,7 @@ class TestDamage:
     def test_the_checkpoint_before_is_used(self, how, seed, whole, copy):
         good = {step: digest(whole, step) for step in (STEPS - EPOCH, STEPS)}
         self.damage(copy, how, random.Random(seed))
-        _, found = load.load(Run.open(copy))
+        _, found = load.load_checkpoint(Run.open(copy))
         # What is damaged may not matter (an index that is there twice), but it is never used if it does.
         assert (
             arrays_digest({name: np.asarray(leaf) for name, leaf in leaves_by_name(found.tree).items()})

@@ -49,7 +49,7 @@ def test_the_policy_acts_in_the_units_of_the_data(trained):
 def test_training_and_acting_use_the_same_normalisation(trained):
     file, out = trained
     data, policy = read_dataset(formats.open_log(str(file), COLUMNS)), edp.load_policy(out)
-    seen = policy.units.observe(data.obs)
+    seen = policy.units.observations_to_network(data.obs)
     np.testing.assert_allclose(seen.mean(axis=0), 0, atol=1e-5)
     np.testing.assert_allclose(seen.std(axis=0), 1, atol=1e-5)
 

@@ -72,11 +72,14 @@ def compare_actions(spec: Spec, states: Any, dataset: Dataset) -> dict[str, Any]
     comparison = ActionComparison(spec, limit_rows(dataset))
     chosen = comparison.choose(states)
     seen = {"actions": {"data": comparison.summarise(comparison.action), "policy": comparison.describe(chosen)}}
-    both = {"data": spec.units.act(comparison.action[:PLANE]), "policy": spec.units.act(chosen[0, :PLANE])}
+    both = {
+        "data": spec.units.actions_from_network(comparison.action[:PLANE]),
+        "policy": spec.units.actions_from_network(chosen[0, :PLANE]),
+    }
     if spec.units.dims[1] == 2:
         seen["plane"] = {name: json_numbers(actions) for name, actions in both.items()} | {"of": "actions"}
     elif spec.units.dims == (1, 1):
-        state = spec.units.seen(comparison.obs[:PLANE])
+        state = spec.units.observations_from_network(comparison.obs[:PLANE])
         pairs = {name: json_numbers(np.concatenate([state, actions], axis=1)) for name, actions in both.items()}
         seen["plane"] = pairs | {"of": "state and action"}
     return seen
@@ -90,9 +93,9 @@ def play_episode(spec: Spec, models: tuple[Any, Any], env: gymnasium.Env, seed: 
     rewards, values, choices, path, over = [], [], [], [position_of(env, obs)], False
     while not over and len(rewards) < LONGEST:
         key = jax.random.fold_in(jax.random.key(seed), len(rewards))
-        candidates, energy, chosen = choose(units.observe(np.asarray(obs)[None]), key)
+        candidates, energy, chosen = choose(units.observations_to_network(np.asarray(obs)[None]), key)
         candidates, energy, chosen = np.asarray(candidates)[:, 0], np.asarray(energy)[:, 0], int(chosen[0])
-        obs, reward, terminal, timeout, _ = env.step(units.act(candidates[chosen]))
+        obs, reward, terminal, timeout, _ = env.step(units.actions_from_network(candidates[chosen]))
         rewards.append(float(reward))
         values.append((energy[chosen], energy.min(), energy.max()))
         choices.append((candidates, energy, chosen))
@@ -116,7 +119,7 @@ def play_episode(spec: Spec, models: tuple[Any, Any], env: gymnasium.Env, seed: 
             {
                 "at": int(at),
                 "q": json_numbers(choices[at][1][:CANDIDATES]),
-                "actions": json_numbers(units.act(choices[at][0][:CANDIDATES])),
+                "actions": json_numbers(units.actions_from_network(choices[at][0][:CANDIDATES])),
                 "chosen": choices[at][2] if choices[at][2] < CANDIDATES else None,
             }
             for at in (spaced_indices(len(rewards), CHOICES) if options.eas > 1 else ())

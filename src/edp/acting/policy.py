@@ -14,7 +14,7 @@ from edp.config.spec import EvalOptions, Spec, acting_sampler
 from edp.errors import UserError, unknown
 from edp.options import check_options
 from edp.runs.directory import Run
-from edp.runs.load import load
+from edp.runs.load import load_checkpoint
 
 
 class LoadedPolicy:
@@ -54,10 +54,10 @@ class LoadedPolicy:
             self._memories = initial_memories(self._models[0], count)
         rewards, steps = np.empty((1, count), np.float32), np.empty((1, count), np.int32)
         rewards[:], steps[:] = reward, self._step
-        inputs = self.units.observe(rows[None]), rewards, steps, self._keys
+        inputs = self.units.observations_to_network(rows[None]), rewards, steps, self._keys
         self._memories, actions = act_flat(self._structure, self._leaves, self._memories, *inputs)
         self._step += 1
-        chosen = self.units.act(np.asarray(actions)[0])
+        chosen = self.units.actions_from_network(np.asarray(actions)[0])
         return chosen[0] if obs.ndim == 1 else chosen
 
 
@@ -81,7 +81,7 @@ def load_policy(
         draws: the seed of the policy's random numbers.
         **acting: options of evaluation, such as ``eas=50`` or ``initial_noise=0.0`` (default: those of the run).
     """
-    spec, found = load(Run.open(Path(run)), checkpoint)
+    spec, found = load_checkpoint(Run.open(Path(run)), checkpoint)
     for damaged in found.damaged:
         warnings.warn(f"{damaged}; the checkpoint of step {found.step} is used", stacklevel=2)
     known = [entry.name for entry in fields(EvalOptions)]

@@ -153,10 +153,10 @@ def roll_out_policies(
             nonlocal memories
             if stopping():
                 raise StoppedError
-            seen = units.observe(obs) if units else obs.astype(np.float32)
+            seen = units.observations_to_network(obs) if units else obs.astype(np.float32)
             inputs = seen, rewards.astype(np.float32), steps.astype(np.int32)
             memories, chosen = act(policies, critics, memories, *inputs, keys, selection)
-            return units.act(np.asarray(chosen)) if units else np.asarray(chosen)
+            return units.actions_from_network(np.asarray(chosen)) if units else np.asarray(chosen)
 
         return roll_out(choose, pools, len(columns), first_seed=seed + int(columns[0]), without=without)
 

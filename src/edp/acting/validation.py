@@ -74,7 +74,7 @@ class ActionComparison:
         """Statistics of each action in the units of the data, and a histogram over its range."""
         bins = [np.histogram(column, BINS, (-1, 1))[0] / len(column) for column in actions.T]
         shares = [[round(float(share), 4) for share in shares] for shares in bins]
-        return column_statistics(self.spec.units.act(actions)) | {"histogram": shares}
+        return column_statistics(self.spec.units.actions_from_network(actions)) | {"histogram": shares}
 
 
 class Validator:
@@ -87,7 +87,7 @@ class Validator:
     def __call__(self, states: Any, step: int, run: Run, failed: Container[int]) -> Validation:
         """Validate all seeds, and record the result in the run."""
         start, training = time.perf_counter(), self.spec.training
-        own = processes.own_part(states)
+        own = processes.local_part(states)
         update, key = self.spec.algorithm.update, jax.random.key(0)
         losses = jax.device_get(validation_losses(update, own, self.data, key, batch_size=training.batch_size))
         heard = processes.exchange(({name: value.tolist() for name, value in losses.items()}, self.actions(own)))

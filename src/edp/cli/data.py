@@ -68,7 +68,7 @@ def make_data(argv: list[str]) -> int:
     from edp.data import tasks
 
     if values.what in tasks.TASKS:
-        task = tasks.get(values.what)
+        task = tasks.get_task(values.what)
         print(make_built_in(task, values) if task.local else make_look_alike(task, values))
     elif values.what.endswith(".hdf5"):
         print(make_new(Path(values.what), values))
@@ -163,7 +163,7 @@ def get_data(argv: list[str]) -> int:
     if formats.prefix_of(values.task):
         print(formats.download(values.task))
         return 0
-    task = tasks.get(values.task)
+    task = tasks.get_task(values.task)
     if task.local:
         raise UserError(f"{task.name} is made on this machine: edp data make {task.name}")
     print(locate.file_on_disk(task) or download_with_bar(task))

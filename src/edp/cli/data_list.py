@@ -11,7 +11,7 @@ def list_tasks(argv: list[str]) -> int:
     from edp.data import tasks
 
     if values.task:
-        print_task(tasks.get(values.task))
+        print_task(tasks.get_task(values.task))
     else:
         print_tasks()
     return 0

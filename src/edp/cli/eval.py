@@ -88,13 +88,13 @@ def value_offline(values) -> int:
     sampler = acting_sampler(spec.algorithm, spec.policy, options)
     steps = Checkpoints(run.checkpoints).steps() or [None]  # an old run has one without a number
     if values.checkpoint is not None:
-        steps = [load.load(run, values.checkpoint)[1].step]
+        steps = [load.load_checkpoint(run, values.checkpoint)[1].step]
     data = load.read_run_data(run, spec, values.data or load.locate_run_data(run, spec, find_file))
     problem, rows = fqe.prepare_problem(data, fqe_options), []
     with counting("checkpoints valued", len(steps)) as advance:
         for done, step in enumerate(steps, 1):
             try:
-                _, found = load.load(run, step)
+                _, found = load.load_checkpoint(run, step)
             except UserError as error:  # damaged, or removed by a training that goes on
                 note(str(error))
                 continue

@@ -20,9 +20,9 @@ EXIT_FAILED = 1
 def main(argv: list[str]) -> int:
     from edp.devices import processes
 
-    processes.start()
-    with processes.together():
-        if not processes.leads():
+    processes.connect()
+    with processes.ending_together():
+        if not processes.is_leader():
             return follow()
         return resume(argv) if any(word.split("=")[0] == "--resume" for word in argv) else start(argv)
 

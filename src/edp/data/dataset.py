@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edp.data.checks import FINER, Rounding, checked_pieces
-from edp.data.log import Behaved, Log, Steps, join_steps
+from edp.data.log import BehaviourSummary, Log, Steps, join_steps
 from edp.errors import UserError
 from edp.files import cache_folder
 
@@ -28,7 +28,7 @@ class Dataset(NamedTuple):
     not_done: np.ndarray
     episode: np.ndarray  # the number of each row's episode, counted from 0
     returns: np.ndarray  # of each whole episode
-    behaviours: list[Behaved]  # as in Log
+    behaviours: list[BehaviourSummary]  # as in Log
     regenerated: str = ""  # as in Log
 
 

@@ -195,7 +195,7 @@ def range_ends(
 def is_outside(column: ColumnSummary, low: float, high: float) -> bool:
     """Return whether training would refuse a column's lowest or highest number."""
     units = Units((0.0,), (1.0,), (low,), (high,))
-    return bool(units.outside(units.action_in(np.array([column.low, column.high]))).any())
+    return bool(units.outside(units.actions_to_network(np.array([column.low, column.high]))).any())
 
 
 def find_useless_rewards(statistics: Statistics) -> list[Finding]:

@@ -241,7 +241,7 @@ def all_tasks() -> dict[str, Task]:
 TASKS = all_tasks()
 
 
-def get(name: str) -> Task:
+def get_task(name: str) -> Task:
     if name not in TASKS:
         raise unknown("task", name, TASKS)
     return TASKS[name]

@@ -49,35 +49,35 @@ class Units:
         columns = np.array(self.obs_shift), np.array(self.obs_scale), (low + high) / 2, (high - low) / 2, low, high
         return tuple(column.astype(np.float32) for column in columns)
 
-    def observe(self, obs: np.ndarray) -> np.ndarray:
+    def observations_to_network(self, obs: np.ndarray) -> np.ndarray:
         """Convert observations to the numbers of the networks."""
         shift, scale, *_ = self.arrays
         return (obs.astype(np.float32) - shift) / scale
 
-    def seen(self, obs: np.ndarray) -> np.ndarray:
+    def observations_from_network(self, obs: np.ndarray) -> np.ndarray:
         """Convert observations of the networks back to those of the data."""
         shift, scale, *_ = self.arrays
         return obs * scale + shift
 
-    def act(self, action: np.ndarray) -> np.ndarray:
+    def actions_from_network(self, action: np.ndarray) -> np.ndarray:
         """Convert actions of the networks to those of the data, within their ranges."""
         _, _, centre, half, low, high = self.arrays
         return np.minimum(np.maximum(action * half + centre, low), high)
 
-    def action_in(self, action: np.ndarray) -> np.ndarray:
+    def actions_to_network(self, action: np.ndarray) -> np.ndarray:
         """Convert actions of the data to those of the networks."""
         _, _, centre, half, *_ = self.arrays
         return (action.astype(np.float32) - centre) / half
 
-    def apply(self, dataset: Dataset, log: Log) -> Dataset:
+    def convert_dataset(self, dataset: Dataset, log: Log) -> Dataset:
         """Convert the data set of a log in place."""
         for start in range(0, len(dataset.obs), PIECE):
             rows = slice(start, start + PIECE)
             dataset.obs[rows], dataset.next_obs[rows] = (
-                self.observe(dataset.obs[rows]),
-                self.observe(dataset.next_obs[rows]),
+                self.observations_to_network(dataset.obs[rows]),
+                self.observations_to_network(dataset.next_obs[rows]),
             )
-            action = self.action_in(dataset.action[rows])
+            action = self.actions_to_network(dataset.action[rows])
             if self.outside(action).any():
                 self.refuse_outside(log)
             dataset.action[rows] = np.clip(action, -ACTION_LIMIT, ACTION_LIMIT)
@@ -91,7 +91,7 @@ class Units:
         """Say in which row; the log is read again, because the data set lacks some of its rows."""
         row = 0
         for steps in checked_pieces(log):
-            outside = self.outside(self.action_in(steps.actions))
+            outside = self.outside(self.actions_to_network(steps.actions))
             if outside.any():
                 at, column = map(int, np.argwhere(outside)[0])
                 name = log.action_names[column] if len(log.action_names) == outside.shape[1] else column

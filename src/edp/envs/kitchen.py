@@ -43,7 +43,7 @@ class Kitchen(gymnasium.Env):
             object_noise_ratio=0.0, robot_noise_ratio=NOISE, **options
         )
         self.robot, self.start = self.kitchen.robot_env, self.kitchen.robot_env.init_qpos.copy()
-        physics.correct(self.robot.model)
+        physics.correct_contacts(self.robot.model)
         self.render_mode = self.kitchen.render_mode
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (9,), np.float32)
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (60,), np.float64)

@@ -30,7 +30,7 @@ def make_env(env_id: str, /, **options: Any) -> gymnasium.Env:
         raise UserError(f"environment {env_id!r}: {first_line(error)}") from None
     except Exception as error:  # third-party code may raise anything
         raise UserError(f"environment {env_id!r}: {type(error).__name__}: {first_line(error)}") from error
-    env = limited(env)
+    env = with_time_limit(env)
     if not is_flat(env.observation_space):
         env = FlattenObservation(env)
     acted = env.action_space
@@ -44,7 +44,7 @@ def make_env(env_id: str, /, **options: Any) -> gymnasium.Env:
     return env
 
 
-def import_here(module: str) -> Any:
+def import_user_module(module: str) -> Any:
     """A module that the user named on the command line: one of the current folder, too."""
     folder = str(Path.cwd())
     sys.path.insert(0, folder)
@@ -59,12 +59,12 @@ def import_env(env_id: str) -> None:
     module, colon, _ = env_id.partition(":")
     if colon:
         try:
-            import_here(module)
+            import_user_module(module)
         except Exception as error:  # user code may raise anything
             raise UserError(f"environment {env_id!r}: {type(error).__name__}: {first_line(error)}") from None
 
 
-def limited(env: gymnasium.Env) -> gymnasium.Env:
+def with_time_limit(env: gymnasium.Env) -> gymnasium.Env:
     return env if env.spec and env.spec.max_episode_steps else Endless(env, MOST_STEPS)
 
 

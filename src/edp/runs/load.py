@@ -32,7 +32,7 @@ def read_spec(run: Run) -> Spec:
     return Spec.from_json(run.config, run.folder / "config.json")
 
 
-def load(run: Run, step: int | str | None = None) -> tuple[Spec, Checkpoint]:
+def load_checkpoint(run: Run, step: int | str | None = None) -> tuple[Spec, Checkpoint]:
     """A run's spec and one of its checkpoints.
 
     ``step`` is a training step, "best" for the best evaluation, "fqe" for the best value by fitted Q evaluation, or
@@ -89,7 +89,7 @@ def read_run_data(run: Run, spec: Spec, place: str) -> Dataset:
     log = replace(log, limit=spec.data.episode_limit)
     dataset = read_dataset(log, spec.task.episode_return, on_disk=spec.data.block > 0)
     if dataset.obs.shape[1:] + dataset.action.shape[1:] == spec.units.dims:
-        dataset = spec.units.apply(dataset, log)
+        dataset = spec.units.convert_dataset(dataset, log)
         if run.config.get("data_sha256") in (None, fingerprint(dataset)):
             return dataset
     raise UserError(f"{place}: not the data that {run.folder} was trained on")

@@ -63,7 +63,7 @@ def open_source(
     if env and not own:
         raise UserError(f"`env` is for data of your own, and {name} has an environment")
     if not own:
-        return Source(tasks.get(name), data, None, columns)
+        return Source(tasks.get_task(name), data, None, columns)
     import_env(env)
     log = source if isinstance(source, Log) else formats.open_log(name, columns)
     return Source(tasks.own_task(name or log.name, log, env), name, log, columns)
@@ -186,7 +186,7 @@ def read_data(task: Task, settings: Settings, log: Log) -> tuple[Spec, Dataset]:
     )
     algorithm, policy, options, training, evaluation = settings.parts
     spec = Spec(task, algorithm, policy, options, training, evaluation, run_units)
-    return spec.check(), run_units.apply(dataset, log)
+    return spec.check(), run_units.convert_dataset(dataset, log)
 
 
 def usual_action_range(task: Task, log: Log) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
 
 from edp.data.log import Log, Steps
-from edp.envs.make import MOST_STEPS, action_range, import_here, is_endless, limited, make_env
+from edp.envs.make import MOST_STEPS, action_range, import_user_module, is_endless, make_env, with_time_limit
 from edp.errors import UserError, first_line
 
 Policy = Callable[[np.ndarray], Any]
@@ -101,7 +101,7 @@ def record(
     Episode ``i`` starts with the seed ``seed + i``. It is cut off after ``max_steps``, by default the environment's
     limit or 10,000 steps. If the policy has a method ``reset``, it is called before each episode.
     """
-    recorder = Recorder(with_limit(env, max_steps))
+    recorder = Recorder(open_env(env, max_steps))
     recorder.action_space.seed(seed)
     act = policy or (lambda obs: recorder.action_space.sample())
     begin = getattr(policy, "reset", None)
@@ -141,9 +141,9 @@ def call_user_code(who: str, call: Callable[..., Any], *arguments: Any, **option
         raise UserError(f"{who}: {type(error).__name__}: {first_line(error)}") from error
 
 
-def with_limit(env: gymnasium.Env | str, max_steps: int | None) -> gymnasium.Env:
+def open_env(env: gymnasium.Env | str, max_steps: int | None) -> gymnasium.Env:
     if max_steps is None:
-        return make_env(env) if isinstance(env, str) else limited(env)
+        return make_env(env) if isinstance(env, str) else with_time_limit(env)
     if max_steps < 1:
         raise UserError(f"max_steps must be at least 1, not {max_steps}")
     return make_env(env, max_episode_steps=max_steps) if isinstance(env, str) else TimeLimit(env, max_steps)
@@ -163,7 +163,7 @@ def load_callable(name: str) -> Policy:
     """Import ``module:function``. A class is called without arguments to make the policy."""
     module, _, attribute = name.partition(":")
     try:
-        policy = import_here(module)
+        policy = import_user_module(module)
         for part in attribute.split("."):
             policy = getattr(policy, part)
         policy = policy() if isinstance(policy, type) else policy
