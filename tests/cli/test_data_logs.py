@@ -70,7 +70,7 @@ def test_a_format_without_a_place_for_the_environment_says_so(tmp_path, capsys):
     file = edp.write(recorder.log(), tmp_path / "a.hdf5")
     assert formats.open_log(file).env_options == {"goal": 19.0, "max_episode_steps": 15}
     assert main(["data", "convert", file, str(tmp_path / "a.csv")]) == 0
-    assert "a.csv: will not say that this was recorded in Room-v0 (only .hdf5 and" in capsys.readouterr().err
+    assert "a.csv: the environment Room-v0 is not stored" in capsys.readouterr().err
 
 
 def test_an_environment_that_minari_cannot_know_is_said(minari_folder, tmp_path, capsys):

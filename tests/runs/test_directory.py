@@ -61,7 +61,7 @@ class TestRefusals:
     def test_fewer_steps_than_it_has(self, copy, fails):
         assert "give more of them" in fails("train", "--resume", copy, "--steps", 300)
         (copy / "status.json").unlink()
-        assert "has 400 steps already" in fails("train", "--resume", copy, "--steps", 300)
+        assert "has already trained for 400 steps" in fails("train", "--resume", copy, "--steps", 300)
 
     def test_a_directory_that_cannot_be_written(self, hopper_file, tmp_path, fails, monkeypatch):
         def refuse(*args, **kwargs):

@@ -73,6 +73,6 @@ def test_a_directory_that_is_not_empty_is_refused_with_a_hint_on_the_command_lin
     out = tmp_path / "run"
     out.mkdir()
     (out / "config.json").write_text("{}")
-    with pytest.raises(UserError, match=r"already there; choose another `out`$"):
+    with pytest.raises(UserError, match=r"exists already; choose another `out`$"):
         edp.fit(log, out)
-    assert f"choose another --out, or go on with it: edp train --resume {out}" in fails("train", log, "--out", out)
+    assert f"choose another --out, or continue it: edp train --resume {out}" in fails("train", log, "--out", out)

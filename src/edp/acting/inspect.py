@@ -21,7 +21,7 @@ from edp.files import write_json
 from edp.runs.checkpoints import Checkpoint
 from edp.runs.directory import Run
 
-PATHS = 5  # episodes that are played in mazes
+PATHS = 5  # episodes to play in mazes
 LONGEST = 5000  # steps of an episode
 POINTS = 400  # steps of an episode that are kept
 CHOICES = 12  # steps of which the candidates are kept
@@ -59,7 +59,7 @@ def inspect_policy(run: Run, spec: Spec, found: Checkpoint, dataset: Dataset | N
 
 
 def inspected_parts(run: Run, step: int) -> set[str]:
-    """What an earlier inspection of the policy after this step has kept."""
+    """The parts that an earlier inspection of the same checkpoint has saved."""
     try:
         seen = json.loads(run.look.read_text(encoding="utf-8"))
         return set(seen) if seen["step"] == step else set()

@@ -49,7 +49,9 @@ class LoadedPolicy:
         count = len(rows)
         if self._count != count:
             if self._memories is not None and self._step:
-                raise ValueError("the number of rows may change at reset() only: this policy remembers each of them")
+                raise ValueError(
+                    "the number of rows may change only at reset(), because this policy remembers each row"
+                )
             self._keys, self._count = jax.random.split(jax.random.fold_in(self._key, self._episode), (1, count)), count
             self._memories = initial_memories(self._models[0], count)
         rewards, steps = np.empty((1, count), np.float32), np.empty((1, count), np.int32)
@@ -62,7 +64,7 @@ class LoadedPolicy:
 
 
 def not_finite(rows: np.ndarray) -> UserError:
-    """The error that names the first NaN: an action that is NaN must never reach a plant."""
+    """The error that names the first NaN. Without it, the action would be NaN, too."""
     row, column = np.argwhere(~np.isfinite(rows))[0]
     where = f"row {row}, column {column}" if len(rows) > 1 else f"column {column}"
     return UserError(f"the observation has NaN or Inf (in float32) in {where}: fill it in, or do not act on it")

@@ -1,6 +1,6 @@
 """Validation without an environment: losses on held-out episodes, and the policy's actions beside the data's.
 
-The losses are those of training, for every algorithm: an update is computed on held-out data and thrown away.
+The losses are those of training, for every algorithm: an update is computed on held-out data and discarded.
 """
 
 import time

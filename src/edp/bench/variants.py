@@ -46,7 +46,7 @@ VARIANTS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
 
 
 class Case(NamedTuple):
-    """Something to measure."""
+    """A block of steps to measure."""
 
     run: Callable[[], Any]  # a block of steps
     steps: int  # in a block

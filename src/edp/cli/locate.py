@@ -1,4 +1,4 @@
-"""Data files and checkpoints that a command needs, with progress, questions and notes on the way."""
+"""Find or download data files and load checkpoints, with progress bars, questions and notes."""
 
 import sys
 from pathlib import Path

@@ -9,7 +9,7 @@ from edp.data.log import FLAGS, LARGEST, WIDE, Log, Steps
 from edp.errors import UserError
 
 CONSTANT = 1e-9  # a column is constant if its range is at most this share of its largest number
-COARSE = 0.05  # of a column's range: with a larger rounding error, float32 keeps little of the column
+COARSE = 0.05  # the largest rounding error of float32 that is allowed, as a share of a column's range
 FINER = "subtract a constant, use the time of day instead of a timestamp, or leave the column out"
 
 

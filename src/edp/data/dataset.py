@@ -63,7 +63,7 @@ def read_dataset(log: Log, episode_return: str = "sum", on_disk: bool = False) -
                 kind = np.int32 if name == "episode" else np.float32
                 columns.setdefault(name, column(part.shape[1:], kind)).add(part)
     except MemoryError:
-        raise UserError(f"{log.name}: too large for the memory (`block` leaves it on disk)") from None
+        raise UserError(f"{log.name}: too large for the memory (with `block` it stays on disk)") from None
     if not columns:
         why = "no transition in it has a known next state" if terminals.used else "no transitions in it"
         raise UserError(f"{log.name}: {why}")

@@ -74,8 +74,8 @@ class Log:
     high: tuple[float, ...] = ()
     observation_names: tuple[str, ...] = ()
     action_names: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()  # names of what else is in the source, which training does not use
-    limit: int = 0  # steps after which an episode was cut off, whatever the flags say (0: the flags are right)
+    left_out: tuple[str, ...] = ()  # names of other columns in the source, which training does not use
+    limit: int = 0  # steps after which an episode was cut off, even if the flags say otherwise (0: the flags are right)
     refused: list[str] = field(default_factory=list)  # reasons to refuse the log, found while ``pieces`` is read
     row_text: Callable[[int], str] = "row {}".format  # how messages name a row, counted over all pieces
 

@@ -1,7 +1,7 @@
 """Units: conversion between the numbers of the data and those of the networks.
 
-Networks see actions in [-1, 1], and observations that may be normalised. The same ``Units`` convert data, evaluations
-and policies in use, and are saved with the run.
+Networks see actions in [-1, 1], and observations that may be normalised. The same ``Units`` are used for
+the data, in evaluations and by loaded policies, and are saved with the run.
 """
 
 import math
@@ -88,7 +88,7 @@ class Units:
         return np.abs(action) > 1 + ACTION_SLACK
 
     def refuse_outside(self, log: Log) -> None:
-        """Say in which row; the log is read again, because the data set lacks some of its rows."""
+        """Raise an error that names the row. The log is read again, because the data set lacks some of its rows."""
         row = 0
         for steps in checked_pieces(log):
             outside = self.outside(self.actions_to_network(steps.actions))
@@ -155,7 +155,7 @@ def moments(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def normalisation(obs: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return shift and scale. A column that is constant up to the rounding of float32 becomes almost 0."""
+    """Return shift and scale. A column that is constant up to rounding in float32 is mapped to almost 0."""
     if how == "none":
         return np.zeros(obs.shape[1]), np.ones(obs.shape[1])
     if how == "standard":

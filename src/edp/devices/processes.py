@@ -1,8 +1,8 @@
 """One run trained by several processes on one or more machines, connected by JAX.
 
 The first process leads: it alone reads the options, writes the run and prints. Each process trains some of the seeds.
-All communication is ``exchange``, which all processes call in the same order. A process that has to end says so there,
-and the others end with it.
+Processes communicate through ``exchange``, which all of them call in the same order. A process that ends tells the
+others there, and they end, too.
 """
 
 import atexit
@@ -22,7 +22,7 @@ from jax.experimental import multihost_utils
 
 from edp.errors import UserError, first_line
 
-WAIT = 300  # seconds until all processes must have started
+WAIT = 300  # seconds within which all processes must start
 ADDRESS = "JAX_COORDINATOR_ADDRESS"
 LAUNCHERS = (  # environment variables: the number of processes, and the number of this one
     ("JAX_NUM_PROCESSES", "JAX_PROCESS_ID"),
@@ -58,7 +58,7 @@ def launch_settings(env: Mapping[str, str]) -> dict[str, Any] | None:
 
 
 def connect() -> None:
-    """Connect to the other processes that the environment names, if any. Call this before JAX is used."""
+    """Connect to the other processes that environment variables name, if any. Call this before JAX is used."""
     found = launch_settings(os.environ)
     if found is None or jax.distributed.is_initialized():
         return
@@ -80,7 +80,7 @@ def connect() -> None:
         late.cancel()
     devices = [len(jax.local_devices(number)) for number in range(found["num_processes"])]
     if len(set(devices)) > 1:
-        raise UserError(f"{who}: they must have the same number of devices, not {devices}")
+        raise UserError(f"{who}: all processes must have the same number of devices, not {devices}")
     with silence_stdout():
         exchange()
 

@@ -25,7 +25,7 @@ TASKS = {
 
 
 def goal_vector(tasks: tuple[str, ...]) -> np.ndarray:
-    """The goal as it stands in every observation: zero but for the objects of the tasks."""
+    """The goal in every observation: zero except for the objects of the tasks."""
     goal = np.zeros(30)
     for where, value in (GOALS[task] for task in tasks):
         goal[where] = value

@@ -7,7 +7,7 @@ from functools import cache
 import mujoco
 import numpy as np
 
-REFERENCE = "3.2.7"  # the version that every environment here was checked against recordings on
+REFERENCE = "3.2.7"  # the version with which every environment was checked against recordings
 CHECKED = {(3, 2), (3, 10)}  # minor versions that pass the same tests, with the corrections below
 
 

@@ -133,7 +133,7 @@ def without_empty_columns(table: Table, names: Sequence[str]) -> Table:
 
 
 def run_table(entries: list[Entry]) -> Table:
-    """List every run, damaged ones with what is wrong."""
+    """List every run; damaged ones with the error."""
     table = Table("Runs", ["run", "task", "method", "seeds", "steps", "state", "notes"])
     for entry in entries:
         if entry.damage:

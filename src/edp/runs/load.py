@@ -102,7 +102,7 @@ def locate_run_data(run: Run, spec: Spec, find_file: Callable[[Task], Path], adv
         return recorded
     if spec.task.own:
         where = f"is no longer at {recorded}" if recorded else "was never in a file"
-        advice = ": say with `data` where it is" if advice is None else advice
+        advice = ": give its new place with `data`" if advice is None else advice
         raise UserError(f"{run.folder}: its data {where}{advice}")
     return str(find_file(spec.task))
 

@@ -84,7 +84,7 @@ class Experiment:
         self.failed: dict[int, str] = {}  # seeds that became NaN, with the reason
         self.last_good: set[int] = set()  # steps of the last checkpoints before a seed failed
         self.programs: dict[int, Any] = {}  # compiled epochs, by their number of steps
-        processes.exchange()  # the other processes have found no error either
+        processes.exchange()  # raises if another process has found an error
 
     def batch_source(self, dataset: Dataset, on_disk: bool = False) -> Any:
         return make_batch_source(self.spec.algorithm, self.spec.policy, dataset, self.spec.data.n_step, on_disk)
@@ -116,7 +116,7 @@ class Experiment:
             self.states = place(found.tree, seed_sharding(self.spec.training.seeds))
             self.step, self.failed, self.last_good = found.step, found.failed, set(found.about.get("last_good", ()))
         if self.step > self.spec.training.steps:
-            raise UserError(f"{run.folder}: has {self.step:,} steps already")
+            raise UserError(f"{run.folder}: has already trained for {self.step:,} steps")
         run.rewind(self.step)
         return Resumed(self.step, found.damaged if found else ())
 

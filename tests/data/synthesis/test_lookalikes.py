@@ -43,8 +43,8 @@ def test_what_a_task_is_made_from(tmp_path):
         ("hopper-medium-v2", 1, True): "one or more `policy=FILE",
         ("kitchen-mixed-v0", 1, False): "`logs=FILE`",
         ("antmaze-large-play-v0", 0, True): "an ant that walks",
-        ("kitchen-complete-v0", 0, True): "demonstrated by people",
-        ("pen-human-v1", 1, False): "demonstrated by people",
+        ("kitchen-complete-v0", 0, True): "human demonstrations",
+        ("pen-human-v1", 1, False): "human demonstrations",
     }
     for (name, policies, logs), message in refused.items():
         with pytest.raises(UserError, match=message):

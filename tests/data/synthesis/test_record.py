@@ -46,7 +46,7 @@ def test_recording_an_environment_without_an_end(short, tmp_path, capsys, fails)
     assert main(words) == 0
     captured = capsys.readouterr()
     assert "60 steps" in captured.out
-    assert "2 of 2 episodes were cut off after 30 steps, for the environment has no limit" in captured.err
+    assert "2 of 2 episodes were cut off after 30 steps: the environment has no limit" in captured.err
     assert main([*words, "--max-steps", "7"]) == 0
     captured = capsys.readouterr()
     assert "14 steps" in captured.out
@@ -99,7 +99,7 @@ def test_the_recorder_keeps_what_others_do():
         ("math:pi", "--policy math:pi: not something that can be called"),
         ("math:none", "--policy math:none: AttributeError"),
         ("math", "--policy math: neither a run directory nor module:function"),
-        ("builtins:len", "the policy gave 3 for"),
+        ("builtins:len", "the policy returned 3 for"),
     ],
 )
 def test_policies_that_are_none(policy, message, fails, tmp_path):

@@ -26,7 +26,7 @@ class Recorder(gymnasium.Wrapper):
 
     def __init__(self, env: gymnasium.Env):
         if not isinstance(env.action_space, spaces.Box):
-            raise UserError(f"{env}: its actions are {type(env.action_space).__name__}, and only numbers can be kept")
+            raise UserError(f"{env}: its actions are {type(env.action_space).__name__}, and only Box is supported")
         super().__init__(env)
         self.steps: list[tuple] = []
         self.before: np.ndarray | None = None
@@ -119,9 +119,7 @@ def record(
         on_progress(number + 1)
     cut = recorder.lengths().count(MOST_STEPS) if is_endless(recorder) else 0
     if cut:
-        on_note(
-            f"{cut} of {episodes} episodes were cut off after {MOST_STEPS:,} steps, for the environment has no limit"
-        )
+        on_note(f"{cut} of {episodes} episodes were cut off after {MOST_STEPS:,} steps: the environment has no limit")
     outside = recorder.outside()
     if outside:
         on_note(
@@ -153,9 +151,9 @@ def checked_action(action: Any, space: Any, obs: Any) -> np.ndarray:
     try:
         numbers = np.asarray(action, space.dtype)
     except (TypeError, ValueError) as error:
-        raise UserError(f"the policy gave no numbers ({first_line(error)})") from None
+        raise UserError(f"the policy did not return numbers ({first_line(error)})") from None
     if numbers.size != int(np.prod(space.shape)) or not np.isfinite(numbers).all():
-        raise UserError(f"the policy gave {action!r} for {obs!r}, and an action is {space.shape} finite numbers")
+        raise UserError(f"the policy returned {action!r} for {obs!r}, and an action is {space.shape} finite numbers")
     return numbers.reshape(space.shape)
 
 
