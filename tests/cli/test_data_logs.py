@@ -77,4 +77,4 @@ def test_an_environment_that_minari_cannot_know_is_said(minari_folder, tmp_path,
     rows = np.zeros((3, 2)), np.zeros((3, 1)), np.zeros(3), np.array([False, False, True])
     file = edp.write(edp.from_arrays(*rows, env="Elsewhere-v0"), tmp_path / "a.hdf5")
     assert main(["data", "convert", file, "minari:mine/elsewhere-v0"]) == 0
-    assert "recorded in Elsewhere-v0 (it is not registered here)" in capsys.readouterr().err
+    assert "the environment Elsewhere-v0 is not stored: it is not registered here" in capsys.readouterr().err

@@ -173,7 +173,7 @@ def test_wrong_words_in_python_are_the_user_s_errors_too(trained, tmp_path):
         (lambda: edp.load_policy(run, easy=3), "'easy': did you mean 'eas'?"),
         (lambda: edp.from_arrays(*rows[:3], None), "arrays: has no terminals"),
         (lambda: edp.from_arrays(*rows[:2], None, rows[3]), "arrays: has no rewards"),
-        (lambda: edp.from_arrays(np.zeros(5), *rows[1:]), "observations has shape (5,): give a row for each step, (5, 1)"),
+        (lambda: edp.from_arrays(np.zeros(5), *rows[1:]), "observations has shape (5,): give a row for each step"),
     ):
         with pytest.raises(UserError, match=re.escape(message)):
             call()
