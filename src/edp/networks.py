@@ -55,11 +55,13 @@ class Linear(eqx.Module):
 
 
 class MLP(eqx.Module):
-    """Linear layers with Mish between them."""
+    """Linear layers with Mish between them, and optionally a layer norm (without parameters) before each Mish."""
 
     layers: tuple[Linear, ...]
+    norm: bool = eqx.field(static=True, default=False)
 
-    def __init__(self, inputs: int, hidden: tuple[int, ...], outputs: int, key: PRNGKeyArray):
+    def __init__(self, inputs: int, hidden: tuple[int, ...], outputs: int, key: PRNGKeyArray, norm: bool = False):
+        self.norm = norm
         widths = (inputs, *hidden, outputs)
         keys = jax.random.split(key, len(widths) - 1)
         self.layers = tuple(Linear(*pair, key=k) for *pair, k in zip(widths[:-1], widths[1:], keys, strict=True))
@@ -70,7 +72,7 @@ class MLP(eqx.Module):
     def after_first(self, x: Float[Array, "n hidden"]) -> Float[Array, "n outputs"]:
         """The output of the network, from the output of its first layer."""
         for layer in self.layers[1:]:
-            x = layer(mish(x))
+            x = layer(mish(jax.nn.standardize(x) if self.norm else x))
         return x
 
 
@@ -115,9 +117,17 @@ class Critic(eqx.Module):
 
     members: MLP
 
-    def __init__(self, obs_dim: int, act_dim: int, hidden: tuple[int, ...], key: PRNGKeyArray, size: int = 2):
+    def __init__(
+        self,
+        obs_dim: int,
+        act_dim: int,
+        hidden: tuple[int, ...],
+        key: PRNGKeyArray,
+        size: int = 2,
+        norm: bool = False,
+    ):
         keys = jax.random.split(key, size)
-        self.members = eqx.filter_vmap(lambda k: MLP(obs_dim + act_dim, hidden, 1, k))(keys)
+        self.members = eqx.filter_vmap(lambda k: MLP(obs_dim + act_dim, hidden, 1, k, norm))(keys)
 
     def __call__(self, obs: Float[Array, "n obs"], action: Float[Array, "n act"]) -> Float[Array, "members n"]:
         x = jnp.concatenate([obs, action], axis=-1)

@@ -95,7 +95,7 @@ def test_the_ways_of_acting_share_one_compiled_program():
     numbers = jnp.ones((2, 4, 3)), jnp.zeros((2, 4)), jnp.zeros((2, 4), int)
     before = act._cache_size()  # pyright: ignore[reportAttributeAccessIssue]
     seen = [
-        act(policies, critics, None, *numbers, keys, Selection(5, Control(scale, noise), temperature, spread))[1]
+        act(policies, critics, None, *numbers, keys, Selection(5, "raw", Control(scale, noise), temperature, spread))[1]
         for scale, noise, temperature, spread in ((1.0, 1.0, 1.0, 0.0), (2.0, 0.5, 0.0, 0.0), (1.0, 0.0, 3.0, 0.1))
     ]
     assert act._cache_size() == before + 1  # pyright: ignore[reportAttributeAccessIssue]

@@ -90,7 +90,7 @@ def test_eq11_weighted_likelihood(weight, expected):
 
 def test_appendix_eq8_crr_advantage():
     others = jnp.asarray([[[0.5], [0.0], [-0.5]], [[0.1], [0.9], [-0.9]]])
-    got = advantage_over(critic, BATCH, others)  # pyright: ignore
+    got = advantage_over(critic, BATCH, others, CRR().low)  # pyright: ignore
     obs, action = np.asarray(BATCH.obs), np.asarray(BATCH.action)
     expected = numpy_min_q(obs, action)[:, 0] - numpy_min_q(obs[None], np.asarray(others))[:, :, 0].mean(axis=0)
     np.testing.assert_allclose(got, expected, rtol=1e-5)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from edp.algorithms.energies import ENERGIES
 from edp.config.spec import EvalOptions
 from edp.diffusion import Sampler
 from edp.networks import Critic
@@ -15,16 +16,19 @@ from edp.policies.base import PLAIN, Control, Policy
 
 
 class Selection(eqx.Module):
-    """How to select one of several sampled actions. Only ``candidates`` is compiled into a program."""
+    """How to select one of several sampled actions. ``candidates`` and ``energy`` are compiled into a program."""
 
     candidates: int = eqx.field(static=True, default=1)  # sampled actions to choose from
+    energy: str = eqx.field(static=True, default="raw")  # of ENERGIES
     control: Control = PLAIN
     temperature: float = 1.0  # of the choice; 0 takes the best
     spread: float | None = None  # std of noise around the candidates
 
 
 def selection_of(options: EvalOptions) -> Selection:
-    return Selection(options.eas, options.control, options.eas_temperature, options.eas_spread or None)
+    return Selection(
+        options.eas, options.eas_energy, options.control, options.eas_temperature, options.eas_spread or None
+    )
 
 
 def acting_models(states: Any, act_with: str, sampler: Sampler | None) -> tuple[Any, Any]:
@@ -37,7 +41,7 @@ def acting_models(states: Any, act_with: str, sampler: Sampler | None) -> tuple[
 def select_action(
     policy: Policy, critic: Critic | None, obs: Float[Array, "n obs"], key, selection: Selection
 ) -> Float[Array, "n act"]:
-    """EAS (EDP algorithm 2): draw one of several sampled actions in proportion to exp(min Q / temperature)."""
+    """EAS (EDP algorithm 2): draw one of several sampled actions in proportion to exp(energy / temperature)."""
     candidates, _, chosen = rate_candidates(policy, critic, obs, key, selection)
     return candidates[0] if len(candidates) == 1 else jnp.take_along_axis(candidates, chosen[None, :, None], axis=0)[0]
 
@@ -57,7 +61,7 @@ def rate_candidates(
     if selection.spread is not None:
         noise = selection.spread * jax.random.normal(spread_key, candidates.shape, candidates.dtype)
         candidates = jnp.clip(candidates + noise, -1, 1)
-    energy = jax.vmap(critic, (None, 0))(obs, candidates).min(axis=1)
+    energy = ENERGIES[selection.energy](jax.vmap(critic, (None, 0), 1)(obs, candidates))
     noise = jax.random.gumbel(choice_key, energy.shape, energy.dtype)
     return candidates, energy, jnp.argmax(energy + selection.temperature * noise, axis=0)
 

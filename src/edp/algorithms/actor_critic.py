@@ -5,9 +5,9 @@ state-value network V.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from edp.algorithms.base import Learner, Loss, Metrics, adam, descend, for_each_member, init_learner
 from edp.algorithms.weighted import Weight, fixed_advantage, weighted_loss
 from edp.batches import Transitions
-from edp.errors import UserError
+from edp.errors import UserError, unknown
 from edp.networks import MLP, Critic
 from edp.options import option
 from edp.policies.base import Policy, PolicyConfig
@@ -28,6 +28,8 @@ class Actor:
     """An algorithm that trains a policy."""
 
     lr: float = option(3e-4, "Adam's learning rate", low=0.0)
+    lr_warmup: int = option(0, "steps over which the learning rate rises from 0", low=0)
+    lr_decay: int = option(0, "steps after which a cosine has brought the learning rate to 0 (0: no decay)", low=0)
     clip: float = option(5.0, "largest norm of a network's gradient", low=0.0)
     tau: float = option(0.005, "fraction of the way that targets move towards their networks", low=0.0, high=1.0)
     policy_target_every: int = option(5, "steps between moves of the target policy", low=1)
@@ -40,6 +42,7 @@ class Actor:
     defaults: ClassVar[Mapping[str, Any]] = {}
     domain_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    recipe: ClassVar[Mapping[str, Any]] = {}
 
     def check(self, policy: PolicyConfig) -> None:
         if policy.reads_histories:
@@ -53,7 +56,7 @@ class Actor:
 
     @property
     def optimiser(self) -> optax.GradientTransformation:
-        return adam(self.lr, self.clip)
+        return adam(learning_rate(self.lr, self.lr_warmup, self.lr_decay), self.clip)
 
     def policy_tau(self, step: Int[Array, ""]) -> Float[Array, ""]:
         """The target policy's tau at this step, which is 0 unless the target moves."""
@@ -62,6 +65,17 @@ class Actor:
 
     def init_policy(self, policy: Policy) -> Learner:
         return init_learner(policy, self.optimiser)
+
+
+def learning_rate(lr: float, warmup: int, decay: int) -> optax.ScalarOrSchedule:
+    """A constant rate, or one that rises linearly for ``warmup`` steps and falls along a cosine to 0 at ``decay``."""
+    if not decay:
+        return optax.linear_schedule(0.0, lr, warmup) if warmup else lr
+    return optax.warmup_cosine_decay_schedule(0.0 if warmup else lr, lr, min(warmup, decay - 1), decay)
+
+
+ENSEMBLES = ("min", "mean-std")  # choices of `ensemble`
+ADVANTAGES = ("raw", "standard")  # choices of `advantages`
 
 
 @dataclass(frozen=True)
@@ -74,16 +88,39 @@ class ActorCritic(Actor):
     critic_hidden: tuple[int, ...] = option(
         (256, 256, 256), "widths of the value networks' hidden layers", low=1, high=65_536
     )
+    critic_norm: bool = option(False, "layer norm in the value networks")
+    critics: int = option(2, "number of Q-networks", low=1, high=1000)
+    ensemble: str = option("min", "value of the Q-networks together: their min, or mean-std (mean - rho · std)")
+    rho: float = option(1.0, "pessimism of mean-std", low=0.0)
+    ramp: int = option(0, "steps over which `loss_weight` grows from 0 to its value", low=0)
+    advantages: str = option("raw", "scale of advantages: raw, or standard (divided by their std, weights of mean 1)")
+
+    def __post_init__(self) -> None:
+        if self.ensemble not in ENSEMBLES:
+            raise unknown("choice of `ensemble`", self.ensemble, ENSEMBLES)
+        if self.advantages not in ADVANTAGES:
+            raise unknown("choice of `advantages`", self.advantages, ADVANTAGES)
+
+    def low(self, q: Float[Array, "members n"]) -> Float[Array, " n"]:
+        """A pessimistic value of the ensemble."""
+        return q.min(axis=0) if self.ensemble == "min" else q.mean(axis=0) - self.rho * q.std(axis=0)
+
+    def at(self, step: Int[Array, ""]) -> Self:
+        """These hyper-parameters with the ``loss_weight`` of a step."""
+        if not self.ramp:
+            return self
+        return replace(self, loss_weight=self.loss_weight * jnp.minimum(1.0, step / self.ramp))
 
     @property
     def critic_optimiser(self) -> optax.GradientTransformation:
         return for_each_member(self.optimiser)
 
     def init_critic(self, obs_dim: int, act_dim: int, key: PRNGKeyArray) -> Learner:
-        return init_learner(Critic(obs_dim, act_dim, self.critic_hidden, key), self.critic_optimiser)
+        critic = Critic(obs_dim, act_dim, self.critic_hidden, key, self.critics, self.critic_norm)
+        return init_learner(critic, self.critic_optimiser)
 
     def init_value(self, obs_dim: int, key: PRNGKeyArray) -> Learner:
-        return init_learner(MLP(obs_dim, self.critic_hidden, 1, key), self.optimiser)
+        return init_learner(MLP(obs_dim, self.critic_hidden, 1, key, self.critic_norm), self.optimiser)
 
     def update_policy(
         self,
@@ -103,8 +140,9 @@ class ActorCritic(Actor):
             key=key,
             advantage=fixed_advantage(advantage),
             weight=weight,
-            loss_weight=jnp.where(imitate, 0.0, self.loss_weight),
+            loss_weight=jnp.where(imitate, 0.0, self.at(step).loss_weight),
             bc_weight=jnp.where(imitate, 1.0, self.bc_weight),
+            standard=self.advantages == "standard",
         )
         return descend(policy, loss, self.optimiser, self.policy_tau(step))
 
@@ -164,7 +202,7 @@ class TDActorCritic(ActorCritic):
         )
         policy, policy_metrics = descend(
             state.policy,
-            lambda pi: self.policy_loss(pi, critic.model, batch, policy_key),
+            lambda pi: self.at(step).policy_loss(pi, critic.model, batch, policy_key),
             self.optimiser,
             self.policy_tau(step),
         )
@@ -182,7 +220,7 @@ class TDActorCritic(ActorCritic):
             return critic(batch.next_obs, action)
 
         q = jax.vmap(value)(jax.random.split(key, count)).max(axis=0) if (count := self.max_q_backup) else value(key)
-        return batch.reward + self.discount * batch.not_done * q.min(axis=0)
+        return batch.reward + self.discount * batch.not_done * self.low(q)
 
     def critic_loss(
         self, critic: Critic, policy: Policy, batch: Transitions, target: Float[Array, " n"], key: PRNGKeyArray
@@ -228,7 +266,7 @@ class InSample(ActorCritic):
         self, state: InSampleState, batch: Transitions, expectile: float
     ) -> tuple[Learner, Array, Metrics]:
         """The learner of V after one step towards the expectile of Q, and the Q of the batch."""
-        q = state.critic.target(batch.obs, batch.action).min(axis=0)
+        q = self.low(state.critic.target(batch.obs, batch.action))
         value, metrics = descend(
             state.value, lambda v: value_loss(v, batch.obs, q, expectile), self.optimiser, self.tau
         )

@@ -29,7 +29,7 @@ class AWAC(TDActorCritic):
     def policy_loss(self, policy: Policy, critic: Critic, batch: Transitions, key: PRNGKeyArray) -> Loss:
         def advantage(fit: Fit, key: PRNGKeyArray) -> Float[Array, " n"]:
             del key
-            return advantage_over(critic, batch, fit.action[None])
+            return advantage_over(critic, batch, fit.action[None], self.low)
 
         return weighted_loss(
             policy,
@@ -39,4 +39,5 @@ class AWAC(TDActorCritic):
             weight=exponential(1 / self.beta, self.max_weight),
             loss_weight=self.loss_weight,
             bc_weight=self.bc_weight,
+            standard=self.advantages == "standard",
         )

@@ -30,6 +30,7 @@ class Algorithm(Protocol):
     domain_defaults: ClassVar[Mapping[str, Mapping[str, Any]]]  # the same for tasks of a domain, by the domain's name
     policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]]  # the same for policies that declare this: for example
     # {"has_likelihood": {"bc_weight": 0.0}}; see PolicyConfig for the declarations
+    recipe: ClassVar[Mapping[str, Any]]  # values of the preset ``quick`` for this algorithm
 
     def check(self, policy: PolicyConfig) -> None:
         """Raise a ``UserError`` that says why the algorithm cannot train this policy, and which it can."""
@@ -70,7 +71,7 @@ def descend(
     return Learner(model, optax.incremental_update(model, learner.target, tau), opt), metrics
 
 
-def adam(lr: float, clip: float) -> optax.GradientTransformation:
+def adam(lr: optax.ScalarOrSchedule, clip: float) -> optax.GradientTransformation:
     """Adam on gradients whose global norm is at most ``clip``."""
     return optax.chain(optax.stateless(lambda grads, _: clip_by_norm(grads, clip)), optax.adam(lr))
 

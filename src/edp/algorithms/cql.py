@@ -62,7 +62,7 @@ class CQL(TDActorCritic):
             action, log_prob = policy.sample_with_log_prob(batch.obs, sample_key)
         else:
             action, log_prob = fit.action, jnp.zeros(())
-        q, bc = critic(batch.obs, action).min(axis=0), fit.bc.mean()
+        q, bc = self.low(critic(batch.obs, action)), fit.bc.mean()
         loss = self.bc_weight * bc - self.alpha * self.loss_weight * normalised_mean(q) + self.entropy * log_prob.mean()
         return loss, {"policy_loss": loss, "bc_loss": bc, "q_policy": q.mean()}
 

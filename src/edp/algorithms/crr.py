@@ -1,6 +1,6 @@
 """Critic-regularised regression (EDP, appendix A.2)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -29,6 +29,7 @@ class CRR(TDActorCritic):
     policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {"has_likelihood": {"bc_weight": 0.0}}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _ = self.weight  # raises if the name is unknown
 
     @property
@@ -37,7 +38,7 @@ class CRR(TDActorCritic):
 
     def policy_loss(self, policy: Policy, critic: Critic, batch: Transitions, key: PRNGKeyArray) -> Loss:
         def advantage(fit: Fit, key: PRNGKeyArray) -> Float[Array, " n"]:
-            return advantage_over(critic, batch, policy.around(batch.obs, fit, key, self.samples))
+            return advantage_over(critic, batch, policy.around(batch.obs, fit, key, self.samples), self.low)
 
         return weighted_loss(
             policy,
@@ -47,10 +48,19 @@ class CRR(TDActorCritic):
             weight=self.weight,
             loss_weight=self.loss_weight,
             bc_weight=self.bc_weight,
+            standard=self.advantages == "standard",
         )
 
 
-def advantage_over(critic: Critic, batch: Transitions, others: Float[Array, "count n act"]) -> Float[Array, " n"]:
-    """min(Q1, Q2)(s, a) minus its mean over other actions in the same state (appendix eq. 8)."""
-    baseline = jax.vmap(critic, (None, 0))(batch.obs, others).min(axis=1).mean(axis=0)
-    return critic(batch.obs, batch.action).min(axis=0) - baseline
+def advantage_over(
+    critic: Critic,
+    batch: Transitions,
+    others: Float[Array, "count n act"],
+    low: Callable[[Float[Array, "members n"]], Float[Array, " n"]],
+) -> Float[Array, " n"]:
+    """min(Q1, Q2)(s, a) minus its mean over other actions in the same state (appendix eq. 8).
+
+    ``low`` turns the values of the ensemble into one.
+    """
+    baseline = jax.vmap(lambda action: low(critic(batch.obs, action)))(others).mean(axis=0)
+    return low(critic(batch.obs, batch.action)) - baseline

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import PRNGKeyArray
 
+from edp.algorithms.actor_critic import learning_rate
 from edp.algorithms.base import Loss
 from edp.algorithms.bc import BC
 from edp.batches import Windows
@@ -30,6 +31,7 @@ class DT(BC):
         "clip": 0.25,
         "rewards": "raw",  # when it acts, it subtracts the environment's rewards from the target return
     }
+    recipe: ClassVar[Mapping[str, Any]] = {"lr": 1e-4}
 
     def check(self, policy: PolicyConfig) -> None:
         if not policy.reads_histories:
@@ -37,7 +39,8 @@ class DT(BC):
 
     @property
     def optimiser(self) -> optax.GradientTransformation:
-        return optax.chain(optax.clip_by_global_norm(self.clip), optax.adamw(self.lr, weight_decay=self.weight_decay))
+        rate = learning_rate(self.lr, self.lr_warmup, self.lr_decay)
+        return optax.chain(optax.clip_by_global_norm(self.clip), optax.adamw(rate, weight_decay=self.weight_decay))
 
     def policy_loss(self, policy: Transformer, batch: Windows, key: PRNGKeyArray) -> Loss:  # pyright: ignore
         """The mean squared error of the actions, over steps that are not masked out."""

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from edp.algorithms.base import Loss
+from edp.algorithms.base import TINY, Loss
 from edp.batches import Transitions
 from edp.errors import unknown
 from edp.policies.base import Fit, Policy
@@ -28,14 +28,26 @@ def weighted_loss(
     weight: Weight,
     loss_weight: float | Array,
     bc_weight: float | Array,
+    standard: bool = False,
 ) -> Loss:
-    """The imitation loss, and -E[f(A) log pi(a|s)] without gradients through the weights f(A)."""
+    """The imitation loss, and -E[f(A) log pi(a|s)] without gradients through the weights f(A).
+
+    If ``standard`` is true, advantages are divided by their std in the batch, and weights by their mean.
+    """
     fit_key, advantage_key = jax.random.split(key)
     fit = policy.fit(batch.obs, batch.action, fit_key)
-    weights = jax.lax.stop_gradient(weight(advantage(fit, advantage_key)))
+    weights = jax.lax.stop_gradient(weigh(advantage(fit, advantage_key), weight, standard))
     bc = fit.bc.mean()
     loss = bc_weight * bc - loss_weight * jnp.mean(weights * fit.log_prob)
     return loss, {"policy_loss": loss, "bc_loss": bc, "weight": weights.mean()}
+
+
+def weigh(advantage: Float[Array, " n"], weight: Weight, standard: bool) -> Float[Array, " n"]:
+    """The weights of a batch."""
+    if not standard:
+        return weight(advantage)
+    weights = weight(advantage / (advantage.std() + TINY))
+    return weights / (weights.mean() + TINY)
 
 
 def fixed_advantage(advantage: Float[Array, " n"]) -> Advantage:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from edp.algorithms import ALGORITHMS
 from edp.config import defaults
+from edp.config.presets import QUICK
 from edp.config.spec import DataOptions, EvalOptions, TrainOptions
 from edp.data.tasks import Task
 from edp.errors import unknown
@@ -16,7 +17,7 @@ class Choice(NamedTuple):
 
     algorithm: str
     policy: str
-    preset: str | None
+    preset: str
     options: Mapping[str, Any]  # by name
 
     @property
@@ -44,4 +45,4 @@ def choose(
         raise unknown("algorithm", algorithm, ALGORITHMS)
     if policy not in POLICIES:
         raise unknown("policy", policy, POLICIES)
-    return Choice(algorithm, policy, preset, options)
+    return Choice(algorithm, policy, preset or QUICK, options)

@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any, NamedTuple
 
 from edp.algorithms import ALGORITHMS
-from edp.config.presets import DOMAINS, PRESETS, Values
+from edp.config.presets import DOMAINS, LIKE_STEPS, PRESETS, QUICK, Values
 from edp.errors import UserError, unknown
 from edp.options import check_options
 from edp.policies import POLICIES
@@ -65,13 +65,16 @@ def layers(algorithm: str, policy: str, domain: str, task: Values, preset: str |
     if trained.has_likelihood:
         del of_domain["loss_weight"]  # the paper's loss weights balance values against the diffusion loss
     of_pair = [values for trait, values in trainer.policy_defaults.items() if getattr(trained, trait)]
+    of_preset = dict(PRESETS.get(preset or "", {}))
+    if preset == QUICK:
+        of_preset |= dict(trained.recipe) | dict(trainer.recipe)
     return [
         (f"domain {domain}", of_domain),
         ("task", task),
         (f"policy {policy}", dict(trained.defaults)),
         (f"algorithm {algorithm}", dict(trainer.defaults)),
         (f"{algorithm} with {policy}", {name: value for values in of_pair for name, value in values.items()}),
-        (f"preset {preset}", {key: value for key, value in PRESETS.get(preset or "", {}).items() if key != "algo"}),
+        (f"preset {preset}", {key: value for key, value in of_preset.items() if key != "algo"}),
     ]
 
 
@@ -83,7 +86,7 @@ def resolve(classes: Iterable[type], layers: list[tuple[str, Values]], given: Va
         for name, value in layer.items():
             if name in values:
                 values[name] = Setting(value, origin)
-            elif origin.startswith("preset"):
+            elif origin.startswith("preset") and origin != f"preset {QUICK}":
                 raise UserError(f"{origin} sets `{name}`, which this algorithm with this policy does not have")
     for name in given:
         if name not in values:
@@ -98,6 +101,9 @@ def follow_steps(values: dict[str, Setting]) -> None:
     steps = values["steps"].value if "steps" in values else None
     if type(steps) is not int:  # refused later
         return
+    for name, setting in values.items():
+        if setting.value == LIKE_STEPS and setting.origin != USER:
+            values[name] = setting._replace(value=steps)
     if "evaluation_steps" in values and values["evaluation_steps"].origin == "default":
         values["evaluation_steps"] = Setting(max(1, steps // 2), "half of `steps`")
     after = values["policy_target_after"].value if "policy_target_after" in values else 0

@@ -1,4 +1,7 @@
-"""The paper's settings: hyper-parameters for each domain of tasks, and the variants that it compares."""
+"""Sets of values: the paper's hyper-parameters for each domain of tasks, its variants, and the recipe of this project.
+
+A preset overrides the values of the domain. ``quick`` is used where the user names no preset.
+"""
 
 from typing import Any
 
@@ -15,10 +18,26 @@ DOMAINS: dict[str, Values] = {
     "own": TABLE | {"steps": 100_000, "rewards": "unit", "normalise": "standard", "validation": 0.1},
 }
 
+LIKE_STEPS = "steps"  # in place of a number: the value of `steps`
+QUICK = "quick"
+
+# The recipe: the same values for every task (see docs/recipe.md for what each of them does). Algorithms and policies
+# declare the values of their own options as ``recipe``. An option that the chosen algorithm and policy lack is ignored.
+RECIPE: Values = {
+    "steps": 100_000,
+    "lr": 3e-4,
+    "lr_warmup": 1000,
+    "lr_decay": LIKE_STEPS,
+    "normalise": "signal",
+    "critic_norm": True,
+    "eas_energy": "relative",
+}
+
 # The paper's variants. Where every noise level is a network call, K is 100 as in the paper's timing, or Diffusion-QL's
 # usual 5.
 DDPM: Values = {"sampler": "ddpm", "calls": 0}
 PRESETS: dict[str, Values] = {
+    QUICK: RECIPE,
     "edp": {"sampler": "dpm", "train_action": "approximate"},
     "edp-without-dpm": DDPM | {"diffusion_steps": 100, "train_action": "approximate"},
     "fast": {"sampler": "dpm++", "grid": "quadratic", "calls": 6, "train_action": "approximate"},

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 
 from edp.algorithms import ALGORITHMS, Algorithm
+from edp.algorithms.energies import ENERGIES
 from edp.data import episodes, tasks
 from edp.data.tasks import Task
 from edp.data.units import NORMALISATIONS, Units
@@ -54,8 +55,9 @@ class DataOptions:
 class EvalOptions:
     episodes: int = option(10, "episodes of each seed in an evaluation", low=1, high=10_000)
     eas: int = option(10, "energy-based action selection: actions to choose from (1: off)", low=1)
+    eas_energy: str = option("raw", f"what EAS prefers: {', '.join(ENERGIES)}")
     eas_temperature: float = option(
-        1.0, "temperature of EAS: chances ∝ exp(Q / temperature); 0 takes the best", low=0.0
+        1.0, "temperature of EAS: chances ∝ exp(energy / temperature); 0 takes the best", low=0.0
     )
     eas_spread: float = option(0.0, "std of noise around the actions to choose from", low=0.0)
     policy_scale: float = option(1.0, "factor of the network's output: sharper samples above 1", low=1e-6)
@@ -170,6 +172,8 @@ def acting_sampler(algorithm: Algorithm, policy: PolicyConfig, options: EvalOpti
     """The sampler to act with, or None for the training sampler. Refuses what policy or algorithm do not allow."""
     if options.act_with not in PARAMETERS:
         raise unknown("choice of `act_with`", options.act_with, PARAMETERS)
+    if options.eas_energy not in ENERGIES:
+        raise unknown("choice of `eas_energy`", options.eas_energy, ENERGIES)
     if options.eas > 1 and not algorithm.values_actions:
         raise UserError("`eas` chooses among actions by their values, and this algorithm has none: use `eas=1`")
     if options.eas > 1 and policy.deterministic and not options.eas_spread:

@@ -18,7 +18,9 @@ from edp.errors import UserError
 
 ACTION_LIMIT = 0.999  # D4RL clips actions here: likelihoods of squashed policies are infinite at 1
 ACTION_SLACK = 1e-3  # how far rounding may move an action out of its range, in halves of the range
-NORMALISATIONS = ("none", "standard", "min-max")
+NORMALISATIONS = ("none", "standard", "signal", "min-max")
+SIGNAL_ROWS = 50_000  # that decide which observations are noise
+NOISE_SCALE = 0.05  # the std of an observation that is nothing but noise, with "signal"
 Numbers = tuple[float, ...]
 
 
@@ -120,6 +122,8 @@ def identity_units(obs_dim: int, act_dim: int) -> Units:
 def fit_units(dataset: Dataset, normalise: str, low: Numbers, high: Numbers, name: str) -> Units:
     """Return the units of a data set. If a side of the actions' ranges is not given, it is that of the data."""
     shift, scale = normalisation(dataset.obs, normalise)
+    if normalise == "signal":
+        scale = scale / signal_share(dataset, shift, scale)
     data_low, data_high = extremes(dataset.action)
     width = dataset.action.shape[1]
     for side, given in (("low", low), ("high", high)):
@@ -158,10 +162,25 @@ def normalisation(obs: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
     """Return shift and scale. A column that is constant up to rounding in float32 is mapped to almost 0."""
     if how == "none":
         return np.zeros(obs.shape[1]), np.ones(obs.shape[1])
-    if how == "standard":
+    if how in ("standard", "signal"):
         shift, scale = moments(obs)
     else:
         low, high = (side.astype(np.float64) for side in extremes(obs))
         shift, scale = (low + high) / 2, (high - low) / 2
     step = np.spacing(np.abs(shift).astype(np.float32)).astype(np.float64)
     return shift, np.where(scale <= np.maximum(step, 1e-12), np.maximum(1.0, 1e6 * step), scale)
+
+
+def signal_share(dataset: Dataset, shift: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Return how well each observation can be predicted, relative to the best one, and at least ``NOISE_SCALE``.
+
+    It is the share of the variance of next observations that a linear model of observations and actions explains.
+    Standardising alone would turn a sensor that only shows noise into an input as large as all others.
+    """
+    rows = np.unique(np.linspace(0, len(dataset.obs) - 1, SIGNAL_ROWS).astype(int))
+    obs, following = ((part[rows] - shift) / scale for part in (dataset.obs, dataset.next_obs))
+    inputs = np.concatenate([obs, dataset.action[rows], np.ones((len(rows), 1))], axis=1, dtype=np.float64)
+    weights = np.linalg.lstsq(inputs, following, rcond=1e-8)[0]
+    variance = following.var(axis=0)
+    explained = 1 - ((following - inputs @ weights) ** 2).mean(axis=0) / np.where(variance > 0, variance, 1)
+    return np.clip(explained / max(explained.max(), NOISE_SCALE), NOISE_SCALE, 1)

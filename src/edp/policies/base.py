@@ -83,6 +83,7 @@ class PolicyConfig:
     deterministic: ClassVar[bool] = False  # one state always gives the same action
     reads_histories: ClassVar[bool] = False  # the policy needs the episode so far, not only the current state
     defaults: ClassVar[Mapping[str, Any]] = {}  # values of any option of a run that suit this policy
+    recipe: ClassVar[Mapping[str, Any]] = {}  # values of the preset ``quick`` for this policy
 
     @property
     def no_entropy(self) -> str:

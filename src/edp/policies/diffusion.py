@@ -1,7 +1,7 @@
 """The efficient diffusion policy (EDP, section 4)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import equinox as eqx
@@ -24,6 +24,7 @@ class Denoised(NamedTuple):
     action: Float[Array, "n act"]  # actions of the data
     approximate: Float[Array, "n act"]  # the action approximation, eq. 9
     error: Float[Array, "n act"]  # the noise minus its prediction
+    bc: Float[Array, " n"]  # the diffusion loss
     elbo_weight: Float[Array, " n"]
 
 
@@ -37,7 +38,17 @@ def elbo_likelihood(denoised: Denoised) -> Float[Array, " n"]:
     return -denoised.elbo_weight * jnp.sum(denoised.error**2, axis=-1)
 
 
-LIKELIHOODS: dict[str, Callable[[Denoised], Array]] = {"gaussian": gaussian_likelihood, "elbo": elbo_likelihood}
+def weighted_likelihood(denoised: Denoised) -> Float[Array, " n"]:
+    """Minus the diffusion loss, so that advantages weight the imitation itself."""
+    return -denoised.bc
+
+
+LIKELIHOODS: dict[str, Callable[[Denoised], Array]] = {
+    "gaussian": gaussian_likelihood,
+    "elbo": elbo_likelihood,
+    "weighted": weighted_likelihood,
+}
+PREDICTIONS = ("noise", "v")
 TRAIN_ACTIONS = ("approximate", "chain")
 
 
@@ -52,15 +63,18 @@ class Diffusion(Policy):
     through_chain: bool = eqx.field(
         static=True, default=False
     )  # ``Fit.action`` is a sample, instead of the approximation
+    predicts_v: bool = eqx.field(static=True, default=False)  # the network predicts v = alpha · noise - sigma · action
 
     def sample(self, obs: Float[Array, "n obs"], key: PRNGKeyArray, control: Control = PLAIN) -> Float[Array, "n act"]:
         """Run the sampler from pure noise (EDP eq. 3), and clip: its last step may slightly leave [-1, 1]."""
         start_key, chain_key = jax.random.split(key)
         table = self.sampler.table(self.schedule)
         predict = self.net.at_states(obs, jnp.asarray(self.schedule.step(table.t), obs.dtype))
+        alphas, sigmas = (jnp.asarray(f(table.t), obs.dtype) for f in (self.schedule.alpha, self.schedule.sigma))
 
         def noise_at(y: Array, i: Array) -> Array:
-            return control.scale * predict(y, i)
+            output = predict(y, i)
+            return control.scale * (alphas[i] * output + sigmas[i] * y if self.predicts_v else output)
 
         start = control.noise * jax.random.normal(start_key, (obs.shape[0], self.act_dim), obs.dtype)
         clip = 1.0 if self.sampler.threshold else None
@@ -69,7 +83,7 @@ class Diffusion(Policy):
 
     def with_sampler(self, sampler: Sampler) -> "Diffusion":
         """The same policy with another sampler."""
-        return Diffusion(self.net, self.act_dim, self.schedule, sampler, self.likelihood, self.through_chain)
+        return replace(self, sampler=sampler)
 
     def fit(self, obs: Float[Array, "n obs"], action: Float[Array, "n act"], key: PRNGKeyArray) -> Fit:
         """Corrupt the data's actions and predict the noise. All results come from this one network call."""
@@ -79,14 +93,20 @@ class Diffusion(Policy):
         levels = np.sqrt(self.schedule.alpha_bars), np.sqrt(1 - self.schedule.alpha_bars)
         alpha, sigma = (jnp.asarray(level, action.dtype)[k][:, None] for level in levels)
         corrupted = alpha * action + sigma * noise  # eq. 8
-        predicted = self.net(obs, corrupted, k.astype(action.dtype))
-        approximate = jnp.clip((corrupted - sigma * predicted) / alpha, -1, 1)
+        output = self.net(obs, corrupted, k.astype(action.dtype))
+        if self.predicts_v:  # Salimans and Ho (2022), appendix D
+            estimate, error = alpha * corrupted - sigma * output, alpha * noise - sigma * action - output
+            noise_error = alpha * error
+        else:
+            estimate, error = (corrupted - sigma * output) / alpha, noise - output  # eq. 9
+            noise_error = error
+        approximate = jnp.clip(estimate, -1, 1)
         elbo_weight = jnp.asarray(self.schedule.elbo_weights, action.dtype)[k]
-        denoised = Denoised(action, approximate, noise - predicted, elbo_weight)
+        bc = jnp.mean(error**2, axis=-1)  # the diffusion loss, eq. 5
         return Fit(
-            bc=jnp.mean(denoised.error**2, axis=-1),  # the diffusion loss, eq. 5
+            bc=bc,
             action=self.sample(obs, chain_key) if self.through_chain else approximate,
-            log_prob=self.likelihood(denoised),
+            log_prob=self.likelihood(Denoised(action, approximate, noise_error, bc, elbo_weight)),
         )
 
 
@@ -100,6 +120,7 @@ class DiffusionConfig(PolicyConfig):
     grid: str = option("uniform", f"times at which {' and '.join(WITH_GRID)} call the network: {', '.join(GRIDS)}")
     calls: int = option(15, "network calls of the sampler (0: one for each noise level)", low=0)
     order: int = option(3, "order of the dpm sampler: 1, 2 or 3", low=1, high=3)
+    prediction: str = option("noise", "what the network predicts: noise, or v (alpha · noise - sigma · action)")
     likelihood: str = option("gaussian", f"surrogate of the likelihood: {', '.join(LIKELIHOODS)}")
     train_action: str = option(
         "approximate", "actions that values improve: approximate (one network call), or chain (sampled)"
@@ -111,6 +132,8 @@ class DiffusionConfig(PolicyConfig):
     def __post_init__(self) -> None:
         if self.likelihood not in LIKELIHOODS:
             raise unknown("choice of `likelihood`", self.likelihood, LIKELIHOODS)
+        if self.prediction not in PREDICTIONS:
+            raise unknown("choice of `prediction`", self.prediction, PREDICTIONS)
         if self.train_action not in TRAIN_ACTIONS:
             raise unknown("choice of `train_action`", self.train_action, TRAIN_ACTIONS)
 
@@ -121,7 +144,7 @@ class DiffusionConfig(PolicyConfig):
     @property
     def asks_for(self) -> dict[str, str]:
         action = {"action": "`train_action=chain`"} if self.train_action == "chain" else {}
-        log_prob = {"log_prob": "`likelihood=elbo`"} if self.likelihood == "elbo" else {}
+        log_prob = {"log_prob": f"`likelihood={self.likelihood}`"} if self.likelihood != "gaussian" else {}
         return action | log_prob
 
     @property
@@ -150,4 +173,5 @@ class DiffusionConfig(PolicyConfig):
             sampler,
             LIKELIHOODS[self.likelihood],
             self.train_action == "chain",
+            self.prediction == "v",
         )
