@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import edp.envs  # noqa: F401
+from edp.acting.actors import Actors
 from edp.acting.rollout import Pool, roll_out_policies
 from edp.acting.selection import Selection, act
 from edp.bench.flops import gemm, gemm_rate, matmul_flops, time_call
@@ -54,7 +55,8 @@ def main() -> None:
     actions = np.random.default_rng(0).uniform(-1, 1, (STEPS, EPISODES, ACT)).astype(np.float32)
 
     def whole() -> None:
-        found = roll_out_policies(policies, critics, [pool], episodes=EPISODES, seed=0, selection=Selection(ACTIONS))
+        actors = Actors(policies, critics, Selection(ACTIONS))
+        found = roll_out_policies(actors, [pool], episodes=EPISODES, seed=0)
         assert (found.lengths == STEPS).all()
 
     def environments() -> None:

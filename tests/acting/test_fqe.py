@@ -10,7 +10,7 @@ import pytest
 
 import edp
 from edp.acting import fqe
-from edp.acting.selection import Selection
+from edp.acting.actors import Actors
 from edp.cli import main
 from edp.data.dataset import Dataset
 from edp.runs.directory import Run
@@ -46,7 +46,7 @@ def data(rng, reach=1.0, rows=2000):
 
 def values(dataset, slopes, options=OPTIONS):
     problem = fqe.prepare_problem(dataset, options)
-    return fqe.value_policies(Line(jnp.array(slopes)), None, problem, options, Selection())
+    return fqe.value_policies(Actors(Line(jnp.array(slopes)), None), problem, options)
 
 
 def test_known_values(rng):

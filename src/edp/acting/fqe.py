@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from edp.acting.actors import Actors
 from edp.acting.selection import Selection, select_action
 from edp.algorithms.base import Learner, adam, descend, for_each_member, init_learner
 from edp.data import episodes
@@ -118,15 +119,14 @@ def in_blocks(function, *columns: Array) -> Array:
     return found.reshape(-1, *found.shape[2:])[:rows]
 
 
-def value_policies(
-    policies: Any, critics: Any, problem: Problem, options: FQEOptions, selection: Selection, seed: int = 0
-) -> np.ndarray:
-    """The value of each seed's policy, with its selection of actions. Models are stacked over seeds."""
-    seeds = len(jax.tree.leaves(policies)[0])
+def value_policies(actors: Actors, problem: Problem, options: FQEOptions, seed: int = 0) -> np.ndarray:
+    """The value of each seed's policy, with its selection of actions."""
+    stacked = actors.policies, actors.critics
+    seeds = len(jax.tree.leaves(stacked)[0])
     keys = jax.random.split(jax.random.key(seed), seeds)
-    models = [jax.tree.map(lambda leaf, i=i: leaf[i], (policies, critics)) for i in range(seeds)]
-    values = [value_policy(*pair, problem, options, selection, key) for pair, key in zip(models, keys, strict=True)]
-    return np.array([float(value) for value in values])
+    models = [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(seeds)]
+    pairs = zip(models, keys, strict=True)
+    return np.array([float(value_policy(*pair, problem, options, actors.selection, key)) for pair, key in pairs])
 
 
 @partial(jax.jit, static_argnames="options")

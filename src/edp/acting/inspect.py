@@ -11,9 +11,10 @@ import gymnasium
 import jax
 import numpy as np
 
-from edp.acting.selection import acting_models, rate_candidates, selection_of
+from edp.acting.actors import Actors
+from edp.acting.selection import rate_candidates
 from edp.acting.validation import ActionComparison, limit_rows
-from edp.config.spec import Spec, acting_sampler
+from edp.config.spec import Spec
 from edp.data.dataset import Dataset
 from edp.envs.antmaze import CELL, AntMaze, cells, centre
 from edp.errors import UserError, first_line
@@ -40,13 +41,12 @@ def inspect_policy(run: Run, spec: Spec, found: Checkpoint, dataset: Dataset | N
     if dataset is not None and not spec.policy.reads_histories:
         seen |= compare_actions(spec, jax.tree.map(lambda leaf: leaf[row : row + 1], found.tree), dataset)
     if spec.task.env and not spec.policy.reads_histories:
-        sampler = acting_sampler(spec.algorithm, spec.policy, spec.evaluation)
-        models = acting_models(jax.tree.map(lambda leaf: leaf[row], found.tree), spec.evaluation.act_with, sampler)
+        actors = Actors.from_states(spec, spec.evaluation, jax.tree.map(lambda leaf: leaf[row], found.tree))
         env = spec.task.make_env()
         try:
             maze = maze_map(env)
             seed = spec.evaluation.env_seed
-            episodes = [play_episode(spec, models, env, seed + number) for number in range(PATHS if maze else 1)]
+            episodes = [play_episode(spec, actors, env, seed + number) for number in range(PATHS if maze else 1)]
         except Exception as error:  # raised by the user's environment
             why = f"{type(error).__name__}: {first_line(error)}"
             raise UserError(f"{run.folder}: its environment failed ({why})") from None
@@ -85,10 +85,10 @@ def compare_actions(spec: Spec, states: Any, dataset: Dataset) -> dict[str, Any]
     return seen
 
 
-def play_episode(spec: Spec, models: tuple[Any, Any], env: gymnasium.Env, seed: int) -> dict[str, Any]:
-    """Play one episode: rewards, values, candidates and positions."""
+def play_episode(spec: Spec, actors: Actors, env: gymnasium.Env, seed: int) -> dict[str, Any]:
+    """Play one episode of one seed's actors: rewards, values, candidates and positions."""
     options, units = spec.evaluation, spec.units
-    choose = partial(rate, *models, selection=selection_of(options))
+    choose = partial(rate, actors.policies, actors.critics, selection=actors.selection)
     obs, _ = env.reset(seed=seed)
     rewards, values, choices, path, over = [], [], [], [position_of(env, obs)], False
     while not over and len(rewards) < LONGEST:
@@ -112,7 +112,7 @@ def play_episode(spec: Spec, models: tuple[Any, Any], env: gymnasium.Env, seed: 
         "path": path[0]
         and {"points": json_numbers(np.array(path)[spaced_indices(len(path), POINTS)]), "goal": goal_of(env)},
     }
-    if models[1] is not None:
+    if actors.critics is not None:
         value, low, high = np.array(values)[kept].T
         seen |= {"q": json_numbers(value), "q_low": json_numbers(low), "q_high": json_numbers(high)}
         seen["choices"] = [

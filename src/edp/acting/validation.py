@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from edp.acting.selection import act, acting_models, selection_of
-from edp.config.spec import Spec, acting_sampler
+from edp.acting.actors import Actors
+from edp.acting.selection import act
+from edp.config.spec import Spec
 from edp.data.dataset import Dataset
 from edp.devices import processes
 from edp.devices.seeds import map_seeds
@@ -51,18 +52,19 @@ class ActionComparison:
     """A policy's actions in some states of a data set, beside the actions of the data."""
 
     def __init__(self, spec: Spec, dataset: Dataset):
-        self.spec, self.sampler = spec, acting_sampler(spec.algorithm, spec.policy, spec.evaluation)
+        self.spec = spec
         rows = np.random.default_rng(0).choice(len(dataset.obs), min(STATES, len(dataset.obs)), replace=False)
         self.obs, self.action = np.asarray(dataset.obs[rows]), np.asarray(dataset.action[rows])
 
     def choose(self, states: Any) -> np.ndarray:
         """Each seed's actions in the states, in the networks' units."""
-        options, seeds, count = self.spec.evaluation, len(jax.tree.leaves(states)[0]), len(self.obs)
-        policies, critics = acting_models(states, options.act_with, self.sampler)
+        actors = Actors.from_states(self.spec, self.spec.evaluation, states)
+        seeds, count = len(jax.tree.leaves(states)[0]), len(self.obs)
         keys = jax.random.split(jax.random.key(0), (seeds, count))
         obs = np.broadcast_to(self.obs, (seeds, *self.obs.shape))
         rewards, steps = np.zeros((seeds, count), np.float32), np.zeros((seeds, count), np.int32)
-        return np.asarray(act(policies, critics, None, obs, rewards, steps, keys, selection_of(options))[1])
+        _, actions = act(actors.policies, actors.critics, None, obs, rewards, steps, keys, actors.selection)
+        return np.asarray(actions)
 
     def describe(self, chosen: np.ndarray) -> list[dict[str, Any] | None]:
         """Statistics of each seed's actions, and their distance from the data's."""

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from edp.acting.actors import Actors
 from edp.acting.rollout import Pool, roll_out_policies
-from edp.acting.selection import Selection
 from edp.algorithms import ALGORITHMS, InitialState
 from edp.bench.flops import gemm, matmul_flops, time_call
 from edp.config import defaults
@@ -98,7 +98,7 @@ def acting_case(policy: Any, steps: int = 100, episodes: int = 10) -> Case:
     pool = Pool(endless, episodes)
     one = jax.tree.map(lambda leaf: leaf[0], policies)
     flops = matmul_flops(lambda policy, obs, key: policy.act(obs, key), one, jnp.zeros((1, OBS)), jax.random.key(0))
-    run = partial(roll_out_policies, policies, None, [pool], episodes=episodes, seed=0, selection=Selection())
+    run = partial(roll_out_policies, Actors(policies, None), [pool], episodes=episodes, seed=0)
     return Case(run, steps * episodes, flops)
 
 

@@ -67,7 +67,7 @@ def main(argv: list[str]) -> int:
 def value_offline(values) -> int:
     """Value the checkpoints of a run by fitted Q evaluation, and show the values beside the scores."""
     from edp.acting import fqe
-    from edp.acting.selection import acting_models, selection_of
+    from edp.acting.actors import Actors
     from edp.cli.locate import find_file
     from edp.cli.progress import counting, note
     from edp.cli.results import print_offline_values
@@ -87,7 +87,7 @@ def value_offline(values) -> int:
         raise UserError("--video shows an environment, and --offline has none")
     options = check_options(replace(spec.evaluation, **given_options([EvalOptions], values)))
     fqe_options = check_options(fqe.FQEOptions(**given_options([fqe.FQEOptions], values)))
-    sampler = acting_sampler(spec.algorithm, spec.policy, options)
+    acting_sampler(spec.algorithm, spec.policy, options)  # refuses wrong options before the data is read
     steps = Checkpoints(run.checkpoints).steps() or [None]  # a run of schema 2 has one without a step
     if values.checkpoint is not None:
         steps = [load.load_checkpoint(run, values.checkpoint)[1].step]
@@ -100,8 +100,7 @@ def value_offline(values) -> int:
             except UserError as error:  # damaged, or removed by training that is still running
                 note(str(error))
                 continue
-            models = acting_models(found.tree, options.act_with, sampler)
-            value = fqe.value_policies(*models, problem, fqe_options, selection_of(options))
+            value = fqe.value_policies(Actors.from_states(spec, options, found.tree), problem, fqe_options)
             value = finite_or_none(value.tolist())
             row = {"step": found.step, "values": value, "options": asdict(options) | asdict(fqe_options)}
             run.log_offline(row)
