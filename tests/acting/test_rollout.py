@@ -14,7 +14,7 @@ from edp.policies import DiffusionConfig, TransformerConfig
 
 
 class Countdown(gymnasium.Env):
-    """Rewards the action for as many steps as the seed of its reset says."""
+    """An episode lasts as many steps as the seed of its reset. The reward is the action."""
 
     observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,))
 
@@ -39,7 +39,7 @@ def test_episodes_of_different_lengths_end_on_their_own(size):
 
 
 class Faulty(Countdown):
-    """Raises, or gives NaN, in the episodes of some seeds."""
+    """Raises or returns NaN in the episodes of some seeds."""
 
     def reset(self, *, seed=None, options=None):
         if seed == 5:

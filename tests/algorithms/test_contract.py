@@ -30,7 +30,7 @@ SMALL = {
 
 
 def configure(algorithm, policy, **options):
-    """The two parts with the values that they have on the command line, but small."""
+    """An algorithm and a policy with their default options, but small networks."""
     classes, layers = (
         (ALGORITHMS[algorithm], POLICIES[policy]),
         defaults.layers(algorithm, policy, "locomotion", {}, None),

@@ -36,7 +36,7 @@ def test_a_conversion_that_is_ended_leaves_nothing_behind(to, writer, minari_fol
     assert read_dataset(formats.open_log(to)).obs.shape == (30, 3)
 
 
-def test_what_a_killed_conversion_leaves_is_in_nobody_s_way(minari_folder, tmp_path):
+def test_a_killed_conversion_leaves_nothing_that_minari_lists(minari_folder, tmp_path):
     log = edp.record("Room-v0", episodes=2)
     (tmp_path / "minari" / ".edp-killed" / "mine" / "room-v0" / "data").mkdir(parents=True)
     assert main(["data", "convert", edp.write(log, tmp_path / "a.hdf5"), "minari:mine/room-v0"]) == 0

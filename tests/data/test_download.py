@@ -1,4 +1,4 @@
-"""Downloads from a server on this machine that behaves as badly as it is told to."""
+"""Downloads from a local server that fails on request."""
 
 import hashlib
 import threading

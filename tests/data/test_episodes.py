@@ -152,7 +152,7 @@ def test_held_out_episodes_are_not_learned_from(dataset):
 
 
 def test_files_stay_files(dataset, tmp_path, monkeypatch):
-    """What is too large for the memory is not read into it on the way."""
+    """Data on disk is not read into memory as a whole."""
     monkeypatch.setenv("EDP_CACHE", str(tmp_path))
     from edp.data.arrays import from_arrays
     from edp.data.dataset import read_dataset

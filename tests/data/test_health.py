@@ -53,7 +53,7 @@ def test_large_integers_with_a_gap_can_be_checked(tmp_path):
 
 
 def test_error_values_of_sensors_are_drawn_around(tmp_path):
-    """The largest double, which no sum survives."""
+    """The largest double, whose sums are infinite."""
     rng = np.random.default_rng(0)
     obs = rng.standard_normal((200, 4))
     obs[[3, 50, 90], 1] = np.finfo(float).max

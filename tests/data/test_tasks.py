@@ -44,7 +44,7 @@ def test_files_have_d4rls_own_names():
 
 
 def test_genuine_kitchen_data_scores_a_hundred(reference):
-    """All 19 episodes end with four tasks done, whatever the file's own rewards add up to."""
+    """All 19 episodes end with four tasks done, whatever the sum of the file's rewards is."""
     task = tasks.get_task("kitchen-complete-v0")
     dataset = read_hdf5(reference(f"kitchen/{task.file}"), task.episode_limit, task.episode_return)
     assert len(dataset.returns) == 19

@@ -27,7 +27,7 @@ def dataset(recorded):
 
 
 def test_what_float32_rounds_to_two_values_is_scaled_away():
-    """Seconds of three minutes, since 1970: all that is left of them is which half of a step they are in."""
+    """Seconds since 1970, over three minutes: float32 keeps only two different values."""
     obs = np.stack([1.7e9 + np.arange(200), np.sin(np.arange(200))], axis=1)
     log = from_arrays(obs, np.zeros((200, 1)), np.zeros(200), np.arange(200) % 10 == 9)
     dataset = read_dataset(log)
@@ -37,7 +37,7 @@ def test_what_float32_rounds_to_two_values_is_scaled_away():
 
 
 def test_jitter_that_float32_does_not_see_is_no_change():
-    """Of things that do not move in a simulator: nobody can leave out a column of an HDF5 file."""
+    """Constant columns of a simulator are allowed, because columns of an HDF5 file cannot be left out."""
     rng = np.random.default_rng(0)
     obs = np.stack([0.5 + 1e-8 * rng.standard_normal(100), rng.standard_normal(100)], axis=1)
     log = from_arrays(obs, np.zeros((100, 1)), np.zeros(100), np.arange(100) % 10 == 9)
@@ -135,7 +135,7 @@ def test_ranges_that_do_not_fit(dataset, recorded, low, high, message):
 
 
 def test_an_action_outside_is_told_by_its_row_in_the_source():
-    n = 40  # of which the last of each episode is dropped, for its next state is unknown
+    n = 40  # the last row of each episode is dropped, because its next state is unknown
     action = np.where(np.arange(n) == 33, 2.0, np.linspace(-1, 1, n))[:, None]
     ends = np.arange(n) % 5 == 4
     log = from_arrays(np.zeros((n, 1)), action, np.zeros(n), np.zeros(n, bool), ends, action_names=("flow",))

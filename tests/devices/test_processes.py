@@ -1,4 +1,4 @@
-"""A run that is trained by two processes, which meet over the loopback interface."""
+"""A run that is trained by two processes, which communicate over the loopback interface."""
 
 import os
 import signal

@@ -54,7 +54,7 @@ def test_the_papers_scores_of_a_pair():
 
 
 def test_only_runs_like_the_paper_s_are_beside_it(tmp_path):
-    """Diffusion-QL is not EDP, and neither is a run on another file that was called the task's."""
+    """Runs of Diffusion-QL, and runs on another file under the task's name, are not compared with EDP's scores."""
     chain, elsewhere = make(tmp_path / "chain"), make(tmp_path / "elsewhere", file="/data/mine.hdf5")
     change_config(chain, "policy", train_action="chain", sampler="ddpm", diffusion_steps=5)
     found = {row[1].text: [cell.text for cell in row[4:6]] for row in score_table(read_runs([chain])).rows}

@@ -23,7 +23,7 @@ class TestDamage:
     """Of checkpoints: reported, and the one before is used."""
 
     def damage(self, folder, how, rng):
-        """Something in the last checkpoint, one file at a time."""
+        """Damage in the last checkpoint, one file at a time."""
         last = max((folder / "checkpoints").iterdir(), key=lambda entry: int(entry.name))
         file = rng.choice(sorted(path for path in last.rglob("*") if path.is_file() and path.stat().st_size > 8))
         content = bytearray(file.read_bytes())

@@ -1,4 +1,4 @@
-"""The run directory: what is refused, and what is read in spite of a crash."""
+"""The run directory: what is refused, and what can be read after a crash."""
 
 import errno
 import json

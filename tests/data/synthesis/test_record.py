@@ -16,7 +16,7 @@ from support.own_data import Room
 
 @pytest.fixture
 def short(monkeypatch):
-    """What takes 10,000 steps otherwise."""
+    """Lower the limit of 10,000 steps, to be quick."""
     for module in ("edp.envs.make", "edp.data.synthesis.record", "edp.acting.evaluator", "edp.cli.display"):
         monkeypatch.setattr(f"{module}.MOST_STEPS", 30)
 
@@ -85,7 +85,7 @@ def test_the_recorder_keeps_what_others_do():
     recorder.reset(seed=0)
     for _ in range(4):
         recorder.step(np.float32([30.0, 50.0]))
-    recorder.reset(seed=1)  # an episode that is left is cut off
+    recorder.reset(seed=1)  # an episode that is abandoned counts as cut off
     recorder.step(np.float32([30.0, 50.0]))
     data = read_dataset(recorder.log())
     np.testing.assert_array_equal(data.episode, [0, 0, 0, 0, 1])
