@@ -116,3 +116,61 @@ def test_another_sampler_has_its_own_grid():
     assert fast.sampler_for("dpm") == Sampler("dpm", 15)
     with pytest.raises(UserError, match="`grid`"):
         DiffusionConfig(sampler="ddpm", grid="quadratic").sampler_for()
+
+
+class PerfectV(PerfectNoise):
+    """The same knowledge, as v = alpha · noise - sigma · action."""
+
+    def __call__(self, obs, corrupted, k):
+        alpha = jnp.sqrt(jnp.asarray(self.schedule.alpha_bars, jnp.float32)[k.astype(int)])[:, None]
+        return self.v(corrupted, alpha)
+
+    def at_states(self, obs, ks):
+        alpha = jnp.asarray(self.schedule.alpha((np.asarray(ks) + 1) / self.schedule.steps), jnp.float32)
+        return lambda y, i: self.v(y, alpha[i])
+
+    def v(self, y, alpha):
+        sigma = jnp.sqrt(1 - alpha**2)
+        return alpha * (y - alpha * self.action[None]) / sigma - sigma * self.action[None]
+
+
+@pytest.mark.parametrize("sampler", [Sampler("dpm", 15), Sampler("dpm++", 10), Sampler("ddpm", 100)])
+def test_a_network_that_predicts_v_fits_and_samples_the_data(sampler):
+    action, schedule = jnp.asarray([0.8, -0.3]), Schedule("linear", 1000)
+    policy = Diffusion(PerfectV(action, schedule), 2, schedule, sampler, predicts_v=True)  # pyright: ignore
+    data = jnp.tile(action[None], (500, 1))
+    fit = policy.fit(jnp.zeros((500, 4)), data, jax.random.key(0))
+    np.testing.assert_allclose(fit.action, data, atol=1e-3)  # also at the noisiest steps
+    np.testing.assert_allclose(fit.bc, 0, atol=1e-4)
+    samples = policy.sample(jnp.zeros((200, 4)), jax.random.key(0))
+    np.testing.assert_allclose(samples, np.tile(action, (200, 1)), atol=0.04)
+
+
+def test_v_and_noise_are_two_names_of_one_prediction():
+    """An error of the noise by e is an error of v by e / alpha, so the losses differ by alpha² alone."""
+    schedule, key = Schedule("vp", 5), jax.random.key(3)
+    obs, data = jnp.zeros((50, 1)), jnp.full((50, 2), 0.3)
+
+    class Off(PerfectNoise):
+        def __call__(self, obs, corrupted, k):
+            return super().__call__(obs, corrupted, k) + 0.1
+
+    class OffV(PerfectV):
+        def __call__(self, obs, corrupted, k):
+            alpha = jnp.sqrt(jnp.asarray(self.schedule.alpha_bars, jnp.float32)[k.astype(int)])[:, None]
+            return super().__call__(obs, corrupted, k) + 0.1 / alpha
+
+    noise, v = (
+        Diffusion(net(data[0], schedule), 2, schedule, Sampler(), elbo_likelihood, predicts_v=is_v).fit(obs, data, key)  # pyright: ignore
+        for net, is_v in ((Off, False), (OffV, True))
+    )
+    np.testing.assert_allclose(v.action, noise.action, atol=1e-4)
+    np.testing.assert_allclose(v.log_prob, noise.log_prob, rtol=1e-3)
+    np.testing.assert_allclose(noise.bc, 0.01, rtol=1e-2)
+    assert v.bc.max() > 2 * noise.bc.max()
+
+
+def test_the_weighted_likelihood_is_minus_the_diffusion_loss():
+    config = DiffusionConfig(hidden=(8,), likelihood="weighted")
+    fit = config.build(3, 2, jax.random.key(0)).fit(jnp.zeros((9, 3)), jnp.zeros((9, 2)), jax.random.key(1))
+    np.testing.assert_array_equal(fit.log_prob, -fit.bc)

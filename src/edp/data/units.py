@@ -172,7 +172,7 @@ def normalisation(obs: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def signal_share(dataset: Dataset, shift: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Return how well each observation can be predicted, relative to the best one, and at least ``NOISE_SCALE``.
+    """Return how well each observation can be predicted, at least ``NOISE_SCALE``; 1 if no observation can be.
 
     It is the share of the variance of next observations that a linear model of observations and actions explains.
     Standardising alone would turn a sensor that only shows noise into an input as large as all others.
@@ -183,4 +183,6 @@ def signal_share(dataset: Dataset, shift: np.ndarray, scale: np.ndarray) -> np.n
     weights = np.linalg.lstsq(inputs, following, rcond=1e-8)[0]
     variance = following.var(axis=0)
     explained = 1 - ((following - inputs @ weights) ** 2).mean(axis=0) / np.where(variance > 0, variance, 1)
-    return np.clip(explained / max(explained.max(), NOISE_SCALE), NOISE_SCALE, 1)
+    if explained.max() < 0.5:  # independent states, as in a bandit: nothing tells noise from signal
+        return np.ones_like(explained)
+    return np.clip(explained, NOISE_SCALE, 1)

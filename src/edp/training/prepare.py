@@ -128,7 +128,7 @@ def resume_run(
     with run.claimed():
         config, spec = run.config, read_spec(run)
         if steps is not None:
-            spec = replace(spec, training=check_options(replace(spec.training, steps=steps)))
+            spec = with_steps(spec, steps)
         spec = with_environment(spec.check(), env, run)
         if done["state"] == "finished" and done["step"] >= spec.training.steps:
             raise UserError(f"{run.folder}: finished after {done['step']:,} steps; give more of them with `steps`")
@@ -151,6 +151,14 @@ def resume_run(
             changed = " and ".join(differs)
             notes.append(f"{changed} changed since the run began: the numbers may differ in their last digits")
         yield Ready(experiment, dataset, place, run, tuple(notes))
+
+
+def with_steps(spec: Spec, steps: int) -> Spec:
+    """The spec with another number of steps. A decay of the learning rate over the whole run follows it."""
+    algorithm: Any = spec.algorithm
+    if algorithm.lr_decay == spec.training.steps:
+        algorithm = check_options(replace(algorithm, lr_decay=steps))
+    return replace(spec, algorithm=algorithm, training=check_options(replace(spec.training, steps=steps)))
 
 
 def follow() -> tuple[Experiment, Run]:
