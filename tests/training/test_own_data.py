@@ -185,7 +185,7 @@ def test_data_and_options_that_do_not_go_together(tmp_path, fails):
     assert "which columns are the observations? Say it with --observation-columns" in fails("train", file)
     assert "did you mean 'room_c'?" in fails("train", file, *flags(COLUMNS | {"observation_columns": ("room",)}))
     assert "is already data" in fails("train", file, "--data", file, *flags(COLUMNS))
-    assert "--env is for data of your own" in fails("train", "hopper-medium-v2", "--env", "Room-v0")
+    assert "--env is for your own data" in fails("train", "hopper-medium-v2", "--env", "Room-v0")
     assert "the data has 2 observations and 2 actions, but Room-v0 has 3 and 2" in fails(
         "train", file, "--env", "Room-v0", *flags(COLUMNS)
     )

@@ -38,7 +38,7 @@ def main(argv: list[str]) -> int:
         help="estimate the values of the checkpoints from the data, without an environment",
     )
     parser.add_argument("--data", metavar="DATA", help="where the data is now, if it was moved (--offline)")
-    parser.add_argument("--env", metavar="ID", help="of a run on data of your own: the environment (ID or module:ID)")
+    parser.add_argument("--env", metavar="ID", help="environment of a run on your own data (ID or module:ID)")
     parser.add_fields(FQEOptions, "fitted Q evaluation (--offline)")
     values = parser.parse(argv)
     if values.offline:

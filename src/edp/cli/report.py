@@ -38,7 +38,7 @@ def main(argv: list[str]) -> int:
         help="first play an episode with each policy, unless that was done after its last checkpoint",
     )
     parser.add_argument("--figures", type=Path, metavar="DIR", help="also write the figures here, as .svg and .png")
-    parser.add_argument("--env", metavar="ID", help="for --look at runs on data of your own: their environment")
+    parser.add_argument("--env", metavar="ID", help="environment of runs on your own data, for --look")
     parser.add_argument("--watch", action="store_true", help="rewrite it while runs train, until Ctrl-C")
     parser.add_argument(
         "--every", type=float, default=10.0, metavar="…", help="seconds between updates with --watch (default: 10)"

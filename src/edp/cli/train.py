@@ -116,7 +116,7 @@ def resume(argv: list[str]) -> int:
     parser.add_argument("--resume", type=Path, required=True, metavar="RUN", help="a run directory")
     parser.add_argument("--steps", type=int, metavar="…", help="train up to this step instead of the run's last")
     parser.add_argument("--data", metavar="DATA", help="where the data is now, if it was moved")
-    parser.add_argument("--env", metavar="ID", help="the environment, if it is one of your own (module:ID)")
+    parser.add_argument("--env", metavar="ID", help="the environment, if it is your own code (module:ID)")
     add_output_options(parser)
     values = parser.parse(argv)
 

@@ -111,10 +111,10 @@ def with_environment(spec: Spec, env: str, run: Run) -> Spec:
     """The spec with its environment. An environment in the user's code is used only if the user names it again."""
     trained = (run.config.get("own_task") or {}).get("env", spec.task.env)
     if env and not spec.task.own:
-        raise UserError(f"`env` is for data of your own, and {spec.task.name} has an environment")
+        raise UserError(f"`env` is for your own data, and {spec.task.name} has an environment")
     if env:
         import_env(env)
         return replace(spec, task=replace(spec.task, env=env))
     if trained != spec.task.env:
-        raise UserError(f"{run.folder}: was trained with `env={trained}`, which is code of your own: give it again")
+        raise UserError(f"{run.folder}: was trained with `env={trained}`, which is your own code: give it again")
     return spec

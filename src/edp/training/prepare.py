@@ -61,7 +61,7 @@ def open_source(
     if own and data:
         raise UserError(f"`data` is for tasks, and {name or 'a log'} is already data")
     if env and not own:
-        raise UserError(f"`env` is for data of your own, and {name} has an environment")
+        raise UserError(f"`env` is for your own data, and {name} has an environment")
     if not own:
         return Source(tasks.get_task(name), data, None, columns)
     import_env(env)
