@@ -165,7 +165,7 @@ def test_signal_scales_noise_down_and_leaves_the_rest_standard():
     columns = [5 + 3 * walk, walk * (-1.0) ** np.arange(n), 1e-4 * rng.standard_normal(n), np.full(n, 7.0)]
     log = from_arrays(np.stack(columns, axis=1), np.zeros((n, 1)), np.zeros(n), np.arange(n) % 1000 == 999)
     dataset = read_dataset(log)
-    found = units.fit_units(dataset, "signal", (-1.0,), (1.0,), "x").apply(dataset, log).obs.std(axis=0)
+    found = units.fit_units(dataset, "signal", (-1.0,), (1.0,), "x").convert_dataset(dataset, log).obs.std(axis=0)
     np.testing.assert_allclose(found, [1, 1, units.NOISE_SCALE, 0], atol=0.02)
 
 
@@ -174,5 +174,5 @@ def test_signal_is_standard_where_nothing_predicts_anything():
     rng = np.random.default_rng(0)
     log = from_arrays(rng.normal(size=(500, 3)), np.zeros((500, 1)), np.zeros(500), np.ones(500, bool))
     dataset = read_dataset(log)
-    found = units.fit_units(dataset, "signal", (-1.0,), (1.0,), "x").apply(dataset, log).obs.std(axis=0)
+    found = units.fit_units(dataset, "signal", (-1.0,), (1.0,), "x").convert_dataset(dataset, log).obs.std(axis=0)
     np.testing.assert_allclose(found, 1, rtol=1e-3)

@@ -24,7 +24,7 @@ HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window
 @cache
 def config_of(task: str, algorithm: str, policy: str) -> str:
     known = tasks.get_task(task)
-    parts = resolve_settings(choose(algorithm, policy), known).parts
+    parts = resolve_settings(choose(algorithm, policy, "edp" if policy == "diffusion" else None), known).parts
     spec = Spec(known, *parts, units=identity_units(*known.dims))
     about = {
         "command": ["edp", "train", task, "--algo", algorithm],

@@ -64,6 +64,24 @@ def test_only_runs_like_the_paper_s_are_beside_it(tmp_path):
     assert column_after(paper_table("overall", read_runs([elsewhere])), "TD3+BC EDP", "hopper-medium-v2") == ""
 
 
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("algorithm", {"lr": 1e-3}),
+        ("algorithm", {"tau": 0.05}),
+        ("algorithm", {"loss_weight": 0.1}),
+        ("evaluation", {"eas_energy": "relative"}),
+        ("data", {"normalise": "signal"}),
+    ],
+)
+def test_a_run_with_other_settings_is_not_beside_the_paper(tmp_path, part, change):
+    folder = make(tmp_path / "run")
+    cell = lambda: column_after(paper_table("overall", read_runs([folder])), "TD3+BC EDP", "hopper-medium-v2")  # noqa: E731
+    assert cell() != ""
+    change_config(folder, part, **change)
+    assert cell() == ""
+
+
 def test_action_approximation_is_compared_at_the_paper_s_k_by_the_best(tmp_path):
     folder = make(tmp_path / "a", task="walker2d-medium-v2", level=80)
     change_config(folder, "policy", sampler="ddpm")

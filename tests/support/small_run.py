@@ -12,6 +12,7 @@ EPOCH, STEPS = 20, 400
 SMALL = [
     *["--steps", STEPS, "--epoch-steps", EPOCH, "--eval-every", 100, "--checkpoint-every", EPOCH, "--episodes", 2],
     *["--hidden", "16,16", "--critic-hidden", "16,16", "--calls", 3, "--eas", 2, "--policy-target-after", 0],
+    *["--preset", "edp"],  # no decay of the learning rate, which depends on the number of steps
 ]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from edp.acting.actors import Actors
 from edp.acting.rollout import Episodes, Pool, StoppedError, roll_out_policies
-from edp.config.spec import EvalOptions, Spec
+from edp.config.spec import LAST_SEED, EvalOptions, Spec
 from edp.devices import processes
 from edp.devices.seeds import local_rows
 from edp.envs.make import MOST_STEPS, is_endless
@@ -44,7 +44,11 @@ class Evaluator:
             )
 
     def roll_out(
-        self, states: Any, without: Set[int] = frozenset(), stopping: Callable[[], bool] = lambda: False
+        self,
+        states: Any,
+        without: Set[int] = frozenset(),
+        stopping: Callable[[], bool] = lambda: False,
+        first_start: int | None = None,
     ) -> Episodes:
         """Play the episodes of all seeds. Each process plays those of its seeds, and returns the episodes of all."""
         options, first = self.options, self.rows.start
@@ -55,7 +59,7 @@ class Evaluator:
                 Actors(policies, critics, actors.selection),
                 self.pools,
                 episodes=options.episodes,
-                seed=options.env_seed,
+                seed=options.env_seed if first_start is None else first_start,
                 units=self.spec.units,
                 first_row=first,
                 without={row - first for row in without if row in self.rows},
@@ -83,8 +87,11 @@ class Evaluator:
         """Evaluate all seeds except the failed ones, and record the result in the run."""
         start = time.perf_counter()
         without = {row for row, seed in enumerate(self.spec.seeds) if seed in failed}
-        played = self.roll_out(states, without, stopping)
-        seconds, first = time.perf_counter() - start, self.options.env_seed
+        first = self.options.env_seed
+        if self.options.fresh_starts and kind == "training":
+            first = (first + step) % LAST_SEED
+        played = self.roll_out(states, without, stopping, first)
+        seconds = time.perf_counter() - start
         scores = self.spec.task.score(played.returns)
         failures = {f"seed {self.spec.seeds[i]}, episode {j}": reason for (i, j), reason in played.failures.items()}
         run.log_evaluation(

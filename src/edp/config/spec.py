@@ -19,6 +19,7 @@ from edp.policies import POLICIES, PolicyConfig
 from edp.policies.base import PLAIN, Control
 
 PARAMETERS = ("online", "average")  # choices of `act_with`
+LAST_SEED = 2**31 - 10_001  # episodes and seeds of training count on from a seed, in int32
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class TrainOptions:
     steps: int = option(100_000, "training steps", low=1)
     batch_size: int = option(256, "transitions in a batch", low=1)
     seeds: int = option(1, "how many seeds to train, all in one program", low=1, high=10_000)
-    seed: int = option(0, "the first of the seeds", low=0, high=2**31 - 10_001)
+    seed: int = option(0, "the first of the seeds", low=0, high=LAST_SEED)
     epoch_steps: int = option(1000, "steps in one compiled epoch; metrics are means over it", low=1)
     eval_every: int = option(10_000, "steps between evaluations (at ends of epochs)", low=1)
     checkpoint_every: int = option(10_000, "steps between checkpoints (there is one at each evaluation, too)", low=1)
@@ -62,7 +63,8 @@ class EvalOptions:
     eas_spread: float = option(0.0, "std of noise around the actions to choose from", low=0.0)
     policy_scale: float = option(1.0, "factor of the network's output: sharper samples above 1", low=1e-6)
     initial_noise: float = option(1.0, "factor of all random numbers in sampling: 0 is deterministic", low=0.0)
-    env_seed: int = option(0, "the seed of the first episode's start", low=0, high=2**31 - 10_001)
+    env_seed: int = option(0, "the seed of the first episode's start", low=0, high=LAST_SEED)
+    fresh_starts: bool = option(False, "other start states in each evaluation of a training (`env_seed` plus its step)")
     act_with: str = option("average", "which parameters act: online, or their slow average (targets)")
     act_sampler: str = option("", "sampler of a diffusion policy when it acts (default: as in training)")
     act_calls: int = option(0, "network calls when it acts (0: as in training, or 15 of another sampler)", low=0)

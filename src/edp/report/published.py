@@ -4,6 +4,7 @@ import json
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
+from edp.config.presets import DOMAINS
 from edp.data import tasks
 from edp.data.tasks import Task
 from edp.report.collect import Entry
@@ -66,6 +67,31 @@ COLUMNS: dict[str, dict[str, PaperColumn]] = {
         "TD3": OVERALL["TD3+BC FF"],
     },
 }
+# What a run of a diffusion policy must have in common with the paper, beside the options of a column: values by their
+# names in a run's config. A run that has no such option is older than the option, and has the paper's value.
+PAPER_VALUES: dict[str, Any] = {
+    "algorithm.tau": 0.005,
+    "algorithm.lr_decay": 0,
+    "algorithm.lr_warmup": 0,
+    "algorithm.ramp": 0,
+    "algorithm.critics": 2,
+    "algorithm.critic_norm": False,
+    "algorithm.ensemble": "min",
+    "algorithm.advantages": "raw",
+    "algorithm.guidance": "value",
+    "algorithm.bc_weight": 1.0,
+    "policy.prediction": "noise",
+    "policy.likelihood": "gaussian",
+    "data.normalise": "none",
+    "data.n_step": 1,
+    "data.best": 1.0,
+    "evaluation.eas_energy": "raw",
+    "evaluation.eas_temperature": 1.0,
+    "evaluation.policy_scale": 1.0,
+    "evaluation.initial_noise": 1.0,
+}
+DOMAIN_VALUES = ("lr", "loss_weight")  # of an algorithm, which the paper gives for each domain
+
 # (algorithm, policy): its column in the table of all algorithms
 METHODS = {(column.algorithm, column.policy): name for name, column in OVERALL.items() if name != TEN_PERCENT_BC}
 
@@ -135,6 +161,16 @@ def belongs_to(entry: Entry, column: PaperColumn, task: str) -> bool:
         part, name = place.split(".")
         value = entry.config[part].get(name)
         if value != wanted and not (wanted == "several" and isinstance(value, int) and value > 1):
+            return False
+    return column.policy != DIFFUSION or has_paper_values(entry, tasks.TASKS[task].domain)
+
+
+def has_paper_values(entry: Entry, domain: str) -> bool:
+    """Whether a run has the paper's settings, for training and for acting."""
+    of_domain = {f"algorithm.{name}": DOMAINS[domain][name] for name in DOMAIN_VALUES}
+    for place, wanted in (PAPER_VALUES | of_domain).items():
+        part, name = place.split(".")
+        if entry.config[part].get(name, wanted) != wanted:
             return False
     return True
 
