@@ -122,7 +122,9 @@ class Spec:
         """The spec in the config of a run; ``where`` is the file that errors name."""
         try:
             return cls(
-                tasks.own_task_from_json(config["own_task"]) if config.get("own_task") else tasks.get(config["task"]),
+                tasks.own_task_from_json(config["own_task"])
+                if config.get("own_task")
+                else tasks.get_task(config["task"]),
                 from_named(ALGORITHMS, "algorithm", config["algorithm"]),
                 from_named(POLICIES, "policy", config["policy"]),
                 check_options(DataOptions(**lists_to_tuples(config["data"]))),
