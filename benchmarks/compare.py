@@ -86,13 +86,15 @@ def main() -> None:
             "policy": policy,
             "seeds": found.mean(axis=1).round(1).tolist(),
             "episodes": found.shape[1],
-            "last_metrics": json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])["metrics"],
+            "last_metrics": json.loads((folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-1])[
+                "metrics"
+            ],
             "command": ["edp", "train", TASK, *options],
         }
         results.append(row)
         if args.json:
             args.json.parent.mkdir(parents=True, exist_ok=True)
-            args.json.write_text(json.dumps(results, indent=2) + "\n")
+            args.json.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     print(table(results))
 
 

@@ -163,7 +163,7 @@ def main() -> None:
         f"{row['share_of_bare']:.0%} of the bare environment ({row['spread'][0]:.0%} to {row['spread'][1]:.0%})"
     )
     if values.json:
-        values.json.write_text(json.dumps(result, indent=2) + "\n")
+        values.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ def main() -> None:
     }
     print(f"rank correlation {result['rank_correlation']:.2f} over {len(rows)} policies")
     if values.json:
-        values.json.write_text(json.dumps(result, indent=2) + "\n")
+        values.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def main() -> None:
         result = {"rows": values.rows, "columns": OBSERVATIONS + ACTIONS + 2, **measure(values, Path(folder))}
     print(json.dumps(result, indent=2))
     if values.json:
-        values.json.write_text(json.dumps(result, indent=2) + "\n")
+        values.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
 def measure(values: argparse.Namespace, folder: Path) -> dict:

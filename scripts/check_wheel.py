@@ -105,7 +105,7 @@ def environment(folder: Path) -> Path:
 
 def lowest_versions() -> list[str]:
     """Pin each direct dependency to its lower bound in pyproject.toml."""
-    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
     return [re.sub(r">=([\w.]+).*", r"==\1", dependency) for dependency in dependencies]
 
 

@@ -20,7 +20,7 @@ MARKED = re.compile(r"(<!-- numbers: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def result(name: str) -> dict:
-    return json.loads((ROOT / "results" / f"{name}.json").read_text())
+    return json.loads((ROOT / "results" / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def rows_of(found: dict, what: str = "training") -> dict[str, dict]:
@@ -274,11 +274,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if something would change")
     check = parser.parse_args().check
-    stale = [name for name in DOCUMENTS if filled(text := (ROOT / name).read_text()) != text]
+    stale = [name for name in DOCUMENTS if filled(text := (ROOT / name).read_text(encoding="utf-8")) != text]
     for name in stale:
         print(f"{name} differs from results/" if check else name)
         if not check:
-            (ROOT / name).write_text(filled((ROOT / name).read_text()))
+            (ROOT / name).write_text(filled((ROOT / name).read_text(encoding="utf-8")), encoding="utf-8")
     return 1 if check and stale else 0
 
 

@@ -48,7 +48,7 @@ class KeepActors(BaseCallback):
             np.savez(self.out / f"{self.num_timesteps}.npz", **arrays)
             returns = [self.episode(SquashedGaussian(arrays), seed) for seed in range(self.episodes)]
             score = {"steps": self.num_timesteps, "mean": np.mean(returns), "std": np.std(returns)}
-            with open(self.out / "scores.jsonl", "a") as file:
+            with open(self.out / "scores.jsonl", "a", encoding="utf-8") as file:
                 file.write(json.dumps(score) + "\n")
             print(score, flush=True)
         return True

@@ -1,4 +1,5 @@
 import atexit
+import inspect
 import os
 import shutil
 import subprocess
@@ -6,7 +7,8 @@ import tempfile
 from pathlib import Path
 
 # Tests compile many small programs and run each for a moment: spend little time on making them fast.
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0".strip()
+FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}".strip()
 
 # Tests see neither the user's data nor the user's cache, and leave nothing behind.
 if "EDP_TEST_HOME" not in os.environ:
@@ -21,20 +23,28 @@ if "EDP_TEST_COMPILED" not in os.environ:
     os.environ["EDP_TEST_COMPILED"] = tempfile.mkdtemp(prefix="edp-compiled-")
     atexit.register(shutil.rmtree, os.environ["EDP_TEST_COMPILED"], ignore_errors=True)
 os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ["EDP_TEST_COMPILED"]
-os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
 
 from jaxtyping import install_import_hook
 
-# Check shapes and types at run time. Tests give policies and algorithms fakes, so those are not checked.
-install_import_hook(["edp.diffusion", "edp.networks"], "beartype.beartype")
+# Check shapes and types of the mathematics at run time.
+install_import_hook(
+    ["edp.algorithms", "edp.batches", "edp.diffusion", "edp.networks", "edp.policies"], "beartype.beartype"
+)
 
 import h5py
 import jax
 import numpy as np
 import pytest
 
+from edp.algorithms import ALGORITHMS
 from edp.cli import main
+from edp.policies import POLICIES
 from support import small_run
+
+# Options may have wrong types until ``check_options`` refuses them, with a message for users.
+for options in (*ALGORITHMS.values(), *POLICIES.values()):
+    options.__init__ = inspect.unwrap(options.__init__)
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 

@@ -46,9 +46,9 @@ def test_files_are_safe_and_the_same_every_time(tmp_path, runs):
 def test_hostile_names_are_text_and_stay_in_the_folder(tmp_path):
     for name, task in (("a", HOSTILE), ("_$x^2$<b>", HOSTILE.upper()), ("c", "/" * 5000), ("d", "..")):
         folder = make(tmp_path / "runs" / name, evaluations=2)
-        config = json.loads((folder / "config.json").read_text())
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         config["task"], config["algorithm"]["name"] = task, HOSTILE
-        (folder / "config.json").write_text(json.dumps(config))
+        (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     ablate(folder, "$\\x", values=(HOSTILE, "$$"), label=HOSTILE)
     found = all_figures(entries(tmp_path / "runs"))
     assert len(found) == 5

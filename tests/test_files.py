@@ -16,11 +16,11 @@ def test_content_is_replaced_as_a_whole(tmp_path):
     path = tmp_path / "a.txt"
     write_text(path, "old")
     with pytest.raises(RuntimeError), replacing(path) as part:
-        part.write_text("half")
+        part.write_text("half", encoding="utf-8")
         raise RuntimeError
-    assert path.read_text() == "old"
+    assert path.read_text(encoding="utf-8") == "old"
     write_json(path, {"new": 1})
-    assert path.read_text() == '{\n  "new": 1\n}\n'
+    assert path.read_text(encoding="utf-8") == '{\n  "new": 1\n}\n'
     assert names(tmp_path) == ["a.txt"]
 
 

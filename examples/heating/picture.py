@@ -69,7 +69,7 @@ def of_operators(kind: type[logs.Operator], seeds: range) -> Act:
 
 def like_midnight(path: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """A state at midnight, when electricity becomes cheap, and what each operator did in the states next to it."""
-    with path.open(newline="") as file:
+    with path.open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["time"].endswith("00:00")]
     obs, actions = (
         np.array([[float(row[name]) for name in names] for row in rows])
@@ -173,7 +173,7 @@ def main(argv: list[str] | None = None) -> None:
         content = {
             who: {name: np.round(each, 3).tolist() for name, each in part.items()} for who, part in totals.items()
         }
-        args.json.write_text(json.dumps({"first_seed": args.first_seed, **content}) + "\n")
+        args.json.write_text(json.dumps({"first_seed": args.first_seed, **content}) + "\n", encoding="utf-8")
 
     state, near = like_midnight(args.data)
     policy.reset()

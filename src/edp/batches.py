@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 
@@ -33,9 +34,9 @@ class Layout(NamedTuple):
     structure: Any  # the tree that the columns are the leaves of
     widths: tuple[int, ...]  # 0: a column of shape (n,) instead of (n, width)
 
-    def unpack(self, rows: Float[Array, "n width"]) -> Any:
+    def unpack(self, rows: Float[Array | np.ndarray, "n width"]) -> Any:
         """The tree of columns."""
-        columns: list[Array] = []
+        columns: list[Array | np.ndarray] = []
         start = 0
         for width in self.widths:
             columns.append(rows[:, start : start + width] if width else rows[:, start])
@@ -46,13 +47,13 @@ class Layout(NamedTuple):
 class Packed(eqx.Module):
     """Transitions with their columns side by side in one array, so that drawing a batch is one gather."""
 
-    rows: Float[Array, "n width"]
+    rows: Float[Array | np.ndarray, "n width"]  # of NumPy (maybe in a file) until it is moved to the device
     layout: Layout = eqx.field(static=True)
 
     def draw(self, key: PRNGKeyArray, size: int) -> Transitions:
         """``size`` random rows, drawn with replacement."""
         chosen = jax.random.randint(key, (size,), 0, self.rows.shape[0])
-        return self.layout.unpack(self.rows.at[chosen].get(mode="promise_in_bounds"))
+        return self.layout.unpack(jnp.asarray(self.rows).at[chosen].get(mode="promise_in_bounds"))
 
 
 class Windows(NamedTuple):

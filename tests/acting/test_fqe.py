@@ -90,7 +90,7 @@ def folder(hopper_file, tmp_path_factory):
 
 
 def offline(folder):
-    return [json.loads(line) for line in (folder / "offline.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in (folder / "offline.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def test_the_command_values_checkpoints_and_chooses(folder, capsys, fails):
@@ -122,7 +122,7 @@ def test_refusals(folder, hopper_file, tmp_path, fails):
     assert "is for --offline" in fails("eval", folder, "--fqe-steps", "5")
     assert "is for --offline" in fails("eval", folder, "--data", hopper_file)
     assert "has none" in fails("eval", folder, "--offline", "--video", tmp_path / "x.gif")
-    config = json.loads((folder / "config.json").read_text())
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     assert config["data_sha256"]
     other = tmp_path / "other.hdf5"
     other.write_bytes(b"no")

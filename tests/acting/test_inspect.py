@@ -23,12 +23,12 @@ def train(data, folder, *words, task="hopper-medium-v2"):
 
 
 def seen(folder):
-    return json.loads((folder / "look.json").read_text())
+    return json.loads((folder / "look.json").read_text(encoding="utf-8"))
 
 
 def report(*folders, out):
     assert main(["report", *map(str, folders), "--look", "--out", str(out)]) == 0
-    return out.read_text()
+    return out.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +148,9 @@ def test_point_maze_is_a_maze():
 def test_two_actions_are_a_plane(tmp_path):
     rng = np.random.default_rng(0)
     rows = [f"{i // 20},{rng.normal():.3f},{rng.uniform(10, 20):.3f},{rng.uniform(0, 5):.3f},1" for i in range(200)]
-    (tmp_path / "log.csv").write_text("\n".join(["episode,observation_0,action_0,action_1,reward", *rows]) + "\n")
+    (tmp_path / "log.csv").write_text(
+        "\n".join(["episode,observation_0,action_0,action_1,reward", *rows]) + "\n", encoding="utf-8"
+    )
     command = ["train", str(tmp_path / "log.csv"), "--out", str(tmp_path / "run"), *SMALL, "--algo", "bc"]
     assert main([*command, "--calls", "3", "--eas", "1"]) == 0
     text = report(tmp_path / "run", out=tmp_path / "report.html")
@@ -162,7 +164,9 @@ def test_two_actions_are_a_plane(tmp_path):
 def test_a_state_and_an_action_are_a_plane(tmp_path):
     rng = np.random.default_rng(0)
     rows = [f"{rng.uniform(50, 60):.3f},{rng.uniform(10, 20):.3f},1,1" for _ in range(200)]
-    (tmp_path / "log.csv").write_text("\n".join(["observation_0,action_0,reward,terminal", *rows]) + "\n")
+    (tmp_path / "log.csv").write_text(
+        "\n".join(["observation_0,action_0,reward,terminal", *rows]) + "\n", encoding="utf-8"
+    )
     command = ["train", str(tmp_path / "log.csv"), "--out", str(tmp_path / "run"), *SMALL, "--algo", "bc"]
     assert main([*command, "--calls", "3", "--eas", "1", "--normalise", "standard"]) == 0
     text = report(tmp_path / "run", out=tmp_path / "report.html")
@@ -177,9 +181,9 @@ def test_a_state_and_an_action_are_a_plane(tmp_path):
 def test_an_environment_of_one_s_own_is_made_on_the_user_s_word_alone(hopper_file, tmp_path, capsys, fails):
     words = ("--algo", "bc", "--eas", "1", "--calls", "3", "--env", "Hopper-v5", "--validation", "0")
     assert main(["train", str(hopper_file), "--out", str(tmp_path / "run"), *SMALL, *words]) == 0
-    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    config = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))
     config["own_task"]["env"] = "nobody_has_this:Env-v0"
-    (tmp_path / "run" / "config.json").write_text(json.dumps(config))
+    (tmp_path / "run" / "config.json").write_text(json.dumps(config), encoding="utf-8")
     report(tmp_path / "run", out=tmp_path / "report.html")
     assert "was trained with --env nobody_has_this:Env-v0" in capsys.readouterr().err
     assert "episode" not in seen(tmp_path / "run")  # the policy is inspected again once an episode can be played
@@ -212,6 +216,6 @@ def test_an_environment_of_one_s_own_is_made_on_the_user_s_word_alone(hopper_fil
 def test_what_was_seen_may_be_damaged(trained, tmp_path, content):
     copy = tmp_path / "copy"
     shutil.copytree(trained, copy)
-    (copy / "look.json").write_text(content)
+    (copy / "look.json").write_text(content, encoding="utf-8")
     text = page.build_page(read_runs([copy]), "title")
     assert "<script>alert" not in text and "NaN" not in text.split('id="data"')[1].split("</script>")[0]

@@ -32,7 +32,7 @@ def test_evaluating_in_an_environment_without_an_end(short, tmp_path, capsys):
 def test_environments_are_looked_for_in_the_current_folder(tmp_path, monkeypatch, fails):
     monkeypatch.chdir(tmp_path)
     register = f"import gymnasium\ngymnasium.register('Here-v0', '{Room.__module__}:Room', max_episode_steps=4)\n"
-    Path("room_of_mine.py").write_text(register)
+    Path("room_of_mine.py").write_text(register, encoding="utf-8")
     words = ["a.npz", "--env", "room_of_mine:Here-v0", "--episodes", "3"]
     assert main(["data", "record", *words]) == 0
     monkeypatch.delitem(sys.modules, "room_of_mine")

@@ -84,7 +84,7 @@ def test_controlled_sampling_has_the_right_limits(name):
     assert not np.array_equal(other, plain)
     if isinstance(policy, Gaussian) and not policy.squash:
         inside = (np.abs(plain) < 1) & (np.abs(other) < 1)
-        mean = policy.act(obs, None)
+        mean = policy.act(obs, jax.random.key(0))
         np.testing.assert_allclose((other - mean)[inside], ((plain - mean) / 1.5**0.5)[inside], rtol=1e-3, atol=1e-5)
 
 

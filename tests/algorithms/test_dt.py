@@ -31,7 +31,7 @@ def windows():
 
 
 def test_dt_loss_is_the_squared_error_of_real_steps(model, windows):
-    loss, _ = DT().policy_loss(model, windows, None)
+    loss, _ = DT().policy_loss(model, windows, jax.random.key(0))
     error = (np.asarray(model(windows)) - np.asarray(windows.action)) ** 2
     assert float(loss) == pytest.approx(error[:, 2:].mean(), rel=1e-5)
 

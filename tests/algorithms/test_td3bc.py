@@ -9,22 +9,13 @@ from edp.algorithms.base import adam, descend, for_each_member, init_learner
 from edp.algorithms.losses import critic_loss
 from edp.algorithms.td3bc import TD3BC
 from edp.networks import Critic
-from edp.policies import Fit
-from support.tiny_batch import BATCH, critic
+from edp.policies import Fit, Policy
+from edp.policies.base import PLAIN
+from support.tiny_batch import BATCH, CRITIC, FakeCritic, two_values
 
 
-class FakeCritic:
-    """Q1 = s + a, Q2 = s - 2a."""
-
-    def __call__(self, obs, action):
-        return critic(obs, action)
-
-    def one_of(self, obs, action, key):
-        return (obs + action)[:, 0]
-
-
-class FakePolicy:
-    def sample(self, obs, key):
+class FakePolicy(Policy):
+    def sample(self, obs, key, control=PLAIN):
         return jnp.full((obs.shape[0], 1), 0.25) * jnp.where(jax.random.bernoulli(key), 1.0, -1.0)
 
     def fit(self, obs, action, key):
@@ -33,7 +24,7 @@ class FakePolicy:
 
 def test_eq6_critic_loss():
     target = jnp.asarray([1.0, 1.0])
-    loss, metrics = critic_loss(FakeCritic(), BATCH, target)  # pyright: ignore
+    loss, metrics = critic_loss(CRITIC, BATCH, target)
     q1, q2 = np.array([1.5, 1.5]), np.array([0.0, 3.0])
     assert float(loss) == pytest.approx(((q1 - 1) ** 2).mean() + ((q2 - 1) ** 2).mean())
     assert float(metrics["q_data"]) == pytest.approx(1.5)
@@ -43,17 +34,17 @@ def test_eq6_critic_loss():
 def test_appendix_eq1_td_target_takes_the_smaller_q_and_stops_at_terminals(seed):
     key = jax.random.key(seed)
     a = 0.25 if bool(jax.random.bernoulli(jax.random.split(key)[0])) else -0.25
-    target = TD3BC(discount=0.9).td_target(FakePolicy(), FakeCritic(), BATCH, key)  # pyright: ignore
+    target = TD3BC(discount=0.9).td_target(FakePolicy(), CRITIC, BATCH, key)
     np.testing.assert_allclose(target, [1 + 0.9 * min(3 + a, 3 - 2 * a), 2.0], rtol=1e-6)
 
 
 def test_max_q_backup_takes_each_members_best_action_then_the_smaller_member():
-    target = TD3BC(discount=0.9, max_q_backup=64).td_target(FakePolicy(), FakeCritic(), BATCH, jax.random.key(0))  # pyright: ignore
+    target = TD3BC(discount=0.9, max_q_backup=64).td_target(FakePolicy(), CRITIC, BATCH, jax.random.key(0))
     np.testing.assert_allclose(target, [1 + 0.9 * min(3.25, 3.5), 2.0], rtol=1e-6)
 
 
 def test_eq10_policy_loss_and_lambda_normalisation():
-    loss, _ = TD3BC(alpha=2.0, loss_weight=0.5).policy_loss(FakePolicy(), FakeCritic(), BATCH, jax.random.key(0))  # pyright: ignore
+    loss, _ = TD3BC(alpha=2.0, loss_weight=0.5).policy_loss(FakePolicy(), CRITIC, BATCH, jax.random.key(0))
     q = np.array([1.2, 1.4])
     assert float(loss) == pytest.approx(0.2 - 2.0 * 0.5 / np.abs(q).mean() * q.mean(), rel=1e-5)
 
@@ -61,8 +52,8 @@ def test_eq10_policy_loss_and_lambda_normalisation():
 def test_appendix_a1_policy_improvement_tosses_a_coin_between_q1_and_q2():
     """One member for the whole batch, each as often."""
     critics, policy = Critic(1, 1, (8,), jax.random.key(0)), FakePolicy()
-    q = np.asarray(critics(BATCH.obs, policy.fit(None, None, None).action))
-    used = jax.jit(lambda key: TD3BC().policy_loss(policy, critics, BATCH, key)[1]["q_policy"])  # pyright: ignore
+    q = np.asarray(critics(BATCH.obs, policy.fit(BATCH.obs, BATCH.action, jax.random.key(0)).action))
+    used = jax.jit(lambda key: TD3BC().policy_loss(policy, critics, BATCH, key)[1]["q_policy"])
     means = np.array([float(used(key)) for key in jax.random.split(jax.random.key(1), 200)])
     first, second = (np.isclose(means, value, rtol=1e-4) for value in q.mean(axis=1))
     assert (first ^ second).all()
@@ -71,12 +62,12 @@ def test_appendix_a1_policy_improvement_tosses_a_coin_between_q1_and_q2():
 
 def test_target_noise_moves_next_actions_by_at_most_a_half():
     class Still(FakePolicy):
-        def sample(self, obs, key):
+        def sample(self, obs, key, control=PLAIN):
             return jnp.zeros((obs.shape[0], 1))
 
     keys = jax.random.split(jax.random.key(0), 500)
     algorithm = TD3BC(discount=1.0, target_noise=5.0)
-    noisy = jax.vmap(lambda key: algorithm.td_target(Still(), FakeCritic(), BATCH, key))(keys)  # pyright: ignore
+    noisy = jax.vmap(lambda key: algorithm.td_target(Still(), CRITIC, BATCH, key))(keys)
     # With noise z in [-0.5, 0.5], min(Q1, Q2) = 3 + min(z, -2 z), which lies between 2 and 3.
     assert pytest.approx(float(noisy[:, 0].min())) == 1 + 2.0
     assert float(noisy[:, 0].max()) <= 1 + 3.0
@@ -85,14 +76,11 @@ def test_target_noise_moves_next_actions_by_at_most_a_half():
 def test_lambda_has_no_gradient():
     """d loss / d q = -alpha / (n · mean|q|): what it is when lambda is a constant."""
 
-    class Scaled(FakeCritic):
-        def __init__(self, scale):
-            self.scale = scale
+    def loss(scale):
+        scaled = FakeCritic(lambda obs, action: scale * two_values(obs, action))
+        return TD3BC(alpha=2.0).policy_loss(FakePolicy(), scaled, BATCH, jax.random.key(0))[0]
 
-        def one_of(self, obs, action, key):
-            return self.scale * (obs + action)[:, 0]
-
-    grad = jax.grad(lambda s: TD3BC(alpha=2.0).policy_loss(FakePolicy(), Scaled(s), BATCH, jax.random.key(0))[0])(1.0)  # pyright: ignore
+    grad = jax.grad(loss)(1.0)
     assert float(grad) == pytest.approx(-2.0, rel=1e-5)
 
 

@@ -12,7 +12,9 @@ from edp.algorithms.losses import value_loss
 from edp.algorithms.weighted import binary, exponential, softmax, weighted_loss
 from edp.batches import Tail, Transitions
 from edp.errors import UserError
+from edp.networks import MLP
 from edp.policies import DeterministicConfig, Fit, Policy
+from support.tiny_batch import FakeCritic
 
 BATCH = Transitions(
     obs=jnp.asarray([[1.0], [2.0], [3.0]]),
@@ -24,16 +26,23 @@ BATCH = Transitions(
 ADVANTAGE = np.array([0.0, -1.0, 5.0])
 
 
-class FakePolicy:
+class FakePolicy(Policy):
     def fit(self, obs, action, key):
         return Fit(jnp.asarray([0.1, 0.2, 0.3]), jnp.full_like(action, 0.25), jnp.asarray([-1.0, -2.0, -3.0]))
 
-    around = Policy.around
+
+# Q1 = s · a, Q2 = s + a².
+CRITIC = FakeCritic(lambda obs, action: jnp.stack([(obs * action)[:, 0], (obs + action**2)[:, 0]]))
 
 
-def critic(obs, action):
-    """Q1 = s · a, Q2 = s + a²."""
-    return jnp.stack([(obs * action)[:, 0], (obs + action**2)[:, 0]])
+class Identity(MLP):
+    """A network whose output is its input."""
+
+    def __init__(self):
+        self.layers = ()
+
+    def __call__(self, x):
+        return x
 
 
 def numpy_min_q(obs, action):
@@ -43,7 +52,7 @@ def numpy_min_q(obs, action):
 def test_appendix_eq9_iql_expectile_loss():
     """|tau - 1(u < 0)| u² with u = Q - V."""
     q, v = np.array([2.0, 1.0, 3.5]), np.array([1.0, 2.0, 3.0])
-    loss, _ = value_loss(lambda obs: obs, BATCH.obs, jnp.asarray(q), 0.9)  # pyright: ignore
+    loss, _ = value_loss(Identity(), BATCH.obs, jnp.asarray(q), 0.9)
     u = q - v
     assert float(loss) == pytest.approx(np.mean(np.abs(0.9 - (u < 0)) * u**2), rel=1e-5)
 
@@ -83,14 +92,14 @@ def test_eq11_weighted_likelihood(weight, expected):
         "loss_weight": 0.5,
         "bc_weight": 0.7,
     }
-    loss, metrics = weighted_loss(FakePolicy(), BATCH, jax.random.key(0), **given)  # pyright: ignore
+    loss, metrics = weighted_loss(FakePolicy(), BATCH, jax.random.key(0), **given)
     assert float(loss) == pytest.approx(0.7 * 0.2 - 0.5 * np.mean(expected * [-1, -2, -3]), rel=1e-5)
     assert float(metrics["weight"]) == pytest.approx(expected.mean(), rel=1e-5)
 
 
 def test_appendix_eq8_crr_advantage():
     others = jnp.asarray([[[0.5], [0.0], [-0.5]], [[0.1], [0.9], [-0.9]]])
-    got = advantage_over(critic, BATCH, others, CRR().low)  # pyright: ignore
+    got = advantage_over(CRITIC, BATCH, others, CRR().low)
     obs, action = np.asarray(BATCH.obs), np.asarray(BATCH.action)
     expected = numpy_min_q(obs, action)[:, 0] - numpy_min_q(obs[None], np.asarray(others))[:, :, 0].mean(axis=0)
     np.testing.assert_allclose(got, expected, rtol=1e-5)
@@ -99,7 +108,7 @@ def test_appendix_eq8_crr_advantage():
 def test_appendix_eq8_crr_draws_its_actions_around_the_approximate_one():
     """ã ~ N(â⁰, I), as many as asked for."""
     algorithm, key = CRR(weights="binary", samples=7, loss_weight=2.0), jax.random.key(1)
-    loss, _ = algorithm.policy_loss(FakePolicy(), critic, BATCH, key)  # pyright: ignore
+    loss, _ = algorithm.policy_loss(FakePolicy(), CRITIC, BATCH, key)
     drawn = 0.25 + np.asarray(jax.random.normal(jax.random.split(key)[1], (7, 3, 1)))
     obs, action = np.asarray(BATCH.obs), np.asarray(BATCH.action)
     advantage = numpy_min_q(obs, action)[:, 0] - numpy_min_q(obs[None], drawn)[:, :, 0].mean(axis=0)
@@ -108,7 +117,7 @@ def test_appendix_eq8_crr_draws_its_actions_around_the_approximate_one():
 
 def test_eq11_awac_compares_with_the_policys_own_action():
     """exp((Q(s, a) - Q(s, â⁰)) / beta), at most the bound."""
-    loss, metrics = AWAC(beta=0.5, max_weight=1.2).policy_loss(FakePolicy(), critic, BATCH, jax.random.key(0))  # pyright: ignore
+    loss, metrics = AWAC(beta=0.5, max_weight=1.2).policy_loss(FakePolicy(), CRITIC, BATCH, jax.random.key(0))
     obs, action = np.asarray(BATCH.obs), np.asarray(BATCH.action)
     advantage = (numpy_min_q(obs, action) - numpy_min_q(obs, np.full((3, 1), 0.25)))[:, 0]
     weights = np.minimum(np.exp(advantage / 0.5), 1.2)

@@ -19,7 +19,7 @@ def test_ablate_writes_scores_and_a_picture_for_every_value(run_folder, fails, m
     trained = [row for row in evaluations(run_folder) if row["kind"] == "training"]
     for name, entry in ACTING.items():
         assert main(["ablate", name, str(run_folder), "--episodes", "1"]) == 0
-        result = json.loads((run_folder / "ablations" / f"{name}.json").read_text())
+        result = json.loads((run_folder / "ablations" / f"{name}.json").read_text(encoding="utf-8"))
         assert result["values"] == list(entry.values[:2])
         assert np.array(result["scores"]).shape == (2, 2, 1)
         assert (run_folder / "ablations" / f"{name}.png").stat().st_size > 5000
@@ -28,13 +28,13 @@ def test_ablate_writes_scores_and_a_picture_for_every_value(run_folder, fails, m
 
 
 def evaluations(folder):
-    return [json.loads(line) for line in (folder / "evaluations.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in (folder / "evaluations.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def test_ablations_that_train_compare_their_variants(hopper_file, tmp_path, capsys, fails):
     words = ["ablate", "network", "hopper-medium-v2", "--data", str(hopper_file), "--out", str(tmp_path / "a"), *LENGTH]
     assert main([*words, "--seeds", "2"]) == 0
-    result = json.loads((tmp_path / "a" / "network.json").read_text())
+    result = json.loads((tmp_path / "a" / "network.json").read_text(encoding="utf-8"))
     assert result["values"] == ["feed-forward", "twice as wide"]
     assert np.array(result["scores"]).shape == (2, 2, 2)
     assert len(result["steps_per_second"]) == 2

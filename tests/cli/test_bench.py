@@ -14,7 +14,7 @@ def test_bench_measures_and_draws(tmp_path, monkeypatch, capsys):
     words = ["bench", "--only", "feed-forward", "--rounds", "2", "--json", str(out), "--picture", str(picture)]
     assert main(words) == 0
     assert "feed-forward" in capsys.readouterr().out
-    result = json.loads(out.read_text())
+    result = json.loads(out.read_text(encoding="utf-8"))
     assert [row["what"] for row in result["variants"]] == ["training", "acting"]
     for row in result["variants"]:
         assert 0 < row["spread"][0] <= row["steps_per_second"] <= row["spread"][1]

@@ -13,17 +13,17 @@ from edp.errors import UserError
 
 
 def test_eval_gives_the_score_of_the_last_evaluation_again(run_folder, capsys):
-    before = json.loads((run_folder / "evaluations.jsonl").read_text().splitlines()[1])
+    before = json.loads((run_folder / "evaluations.jsonl").read_text(encoding="utf-8").splitlines()[1])
     assert main(["eval", str(run_folder)]) == 0
     assert "hopper-medium-v2" in capsys.readouterr().out
-    after = json.loads((run_folder / "evaluations.jsonl").read_text().splitlines()[-1])
+    after = json.loads((run_folder / "evaluations.jsonl").read_text(encoding="utf-8").splitlines()[-1])
     np.testing.assert_allclose(after["returns"], before["returns"], rtol=1e-4)
     assert after["options"] == before["options"]
 
 
 def test_eval_takes_options_over_those_of_the_run(run_folder):
     assert main(["eval", str(run_folder), "--episodes", "1", "--act-with", "online", "--act-sampler", "ddim"]) == 0
-    after = json.loads((run_folder / "evaluations.jsonl").read_text().splitlines()[-1])
+    after = json.loads((run_folder / "evaluations.jsonl").read_text(encoding="utf-8").splitlines()[-1])
     assert np.shape(after["returns"]) == (2, 1)
     assert (after["options"]["eas"], after["options"]["act_sampler"]) == (2, "ddim")
 
@@ -47,7 +47,7 @@ def test_eval_films_an_episode_or_says_why_not(run_folder, tmp_path, capsys, mon
         assert not film.exists()
         return
     assert main(words) == 0
-    evaluation = json.loads((run_folder / "evaluations.jsonl").read_text().splitlines()[-1])
+    evaluation = json.loads((run_folder / "evaluations.jsonl").read_text(encoding="utf-8").splitlines()[-1])
     assert f"{film}: {evaluation['lengths'][0][0]} steps, normalised score {evaluation['scores'][0][0]:.1f}" in (
         capsys.readouterr().out.replace("\n", "")
     )
@@ -63,13 +63,13 @@ def test_without_opengl_the_reason_is_given(monkeypatch):
 
 
 def test_damaged_runs_are_refused(fails, tmp_path):
-    (tmp_path / "config.json").write_text("{")
+    (tmp_path / "config.json").write_text("{", encoding="utf-8")
     assert "damaged" in fails("eval", tmp_path)
-    (tmp_path / "config.json").write_text('{"schema": 99}')
+    (tmp_path / "config.json").write_text('{"schema": 99}', encoding="utf-8")
     assert "schema 99" in fails("eval", tmp_path)
-    (tmp_path / "config.json").write_text('{"schema": 2}')
+    (tmp_path / "config.json").write_text('{"schema": 2}', encoding="utf-8")
     assert "damaged (no 'training')" in fails("eval", tmp_path)
-    (tmp_path / "config.json").write_text('{"schema": 3}')
+    (tmp_path / "config.json").write_text('{"schema": 3}', encoding="utf-8")
     assert "damaged (no 'task')" in fails("eval", tmp_path)
-    (tmp_path / "config.json").write_text('{"schema": 4}')
+    (tmp_path / "config.json").write_text('{"schema": 4}', encoding="utf-8")
     assert "not a config of this version" in fails("eval", tmp_path)

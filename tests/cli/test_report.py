@@ -15,9 +15,9 @@ def test_the_command_writes_each_format(tmp_path, monkeypatch, capsys, fails):
     assert main(["report"]) == 0
     assert capsys.readouterr().out == "report.html\n"
     assert main(["report", "runs", "--out", "t.tex"]) == 0
-    assert r"\begin{table}" in Path("t.tex").read_text()
+    assert r"\begin{table}" in Path("t.tex").read_text(encoding="utf-8")
     assert main(["report", "runs/a", "--format", "md"]) == 0
-    assert Path("report.md").read_text().startswith("### Scores")
+    assert Path("report.md").read_text(encoding="utf-8").startswith("### Scores")
     assert "a report is html, md or tex, not 'pdf'" in fails("report", "--out", "x.pdf")
     assert "no such folder" in fails("report", "nowhere")
     Path("empty").mkdir()
@@ -28,31 +28,31 @@ def test_the_command_adds_them_and_the_speed(tmp_path, monkeypatch, fails, capsy
     monkeypatch.chdir(tmp_path)
     make(tmp_path / "runs" / "a")
     rows = [{"name": "edp", "what": "training", "steps_per_second": 47.25}]
-    (tmp_path / "bench.json").write_text(json.dumps({"variants": rows}))
+    (tmp_path / "bench.json").write_text(json.dumps({"variants": rows}), encoding="utf-8")
     assert main(["report", "--paper", "--bench", "bench.json", "--out", "all.md"]) == 0
-    text = (tmp_path / "all.md").read_text()
+    text = (tmp_path / "all.md").read_text(encoding="utf-8")
     assert "| EDP | 116.21 | 47.2 | 411.79 |  |" in text
     for number in range(1, 8):
         assert f"The paper's Table {number}: " in text
     assert "repeats that of CQL" in text
     assert main(["report", "--paper"]) == 0
-    assert "Diffusion-QL" in (tmp_path / "report.html").read_text()
+    assert "Diffusion-QL" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "use it with --paper" in fails("report", "--bench", "bench.json")
-    (tmp_path / "bench.json").write_text("[]")
+    (tmp_path / "bench.json").write_text("[]", encoding="utf-8")
     assert "not a result of edp bench" in fails("report", "--paper", "--bench", "bench.json")
 
 
 def test_the_command_writes_them_again_and_again(tmp_path, monkeypatch, capsys, fails):
     monkeypatch.chdir(tmp_path)
     ablate(make(Path("runs/a"), evaluations=2), "eas")
-    Path("runs/a/ablations/broken.json").write_text("{")
+    Path("runs/a/ablations/broken.json").write_text("{", encoding="utf-8")
     rows = [{"name": "dql", "what": "training", "steps_per_second": 2.0}]
-    Path("bench.json").write_text(json.dumps({"variants": rows}))
+    Path("bench.json").write_text(json.dumps({"variants": rows}), encoding="utf-8")
     assert main(["report", "--paper", "--bench", "bench.json", "--figures", "new/figures"]) == 0
     assert capsys.readouterr().out == "report.html\nnew/figures\n"
     names = ["ablation-eas", "curves-hopper-medium-v2", "domains", "speed"]
     assert sorted(path.name for path in Path("new/figures").glob("*.svg")) == [f"{name}.svg" for name in names]
-    assert "ablations/broken.json could not be read" in Path("report.html").read_text()
+    assert "ablations/broken.json could not be read" in Path("report.html").read_text(encoding="utf-8")
     assert "cannot write here" in fails("report", "--figures", "bench.json")
 
     def interrupt(seconds):

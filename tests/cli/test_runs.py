@@ -11,7 +11,7 @@ from edp.cli import main
 
 def test_it_lists_good_and_bad(tmp_path, capsys, fails):
     (tmp_path / "runs" / "bad").mkdir(parents=True)
-    (tmp_path / "runs" / "bad" / "config.json").write_text("{")
+    (tmp_path / "runs" / "bad" / "config.json").write_text("{", encoding="utf-8")
     (tmp_path / "runs" / "good").symlink_to(make(tmp_path / "good"))
     assert main(["runs", str(tmp_path / "runs")]) == 0
     shown = capsys.readouterr().out
@@ -26,7 +26,7 @@ def test_it_has_a_line_for_each_run_on_a_narrow_terminal(tmp_path, capsys, monke
     name = "a-run-with-a-long-name-\x1b[31m-that-would-not-fit"
     make(tmp_path / name)
     (tmp_path / "begun").mkdir()
-    (tmp_path / "begun" / "status.json").write_text("{}")
+    (tmp_path / "begun" / "status.json").write_text("{}", encoding="utf-8")
     assert main(["runs", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert "\x1b[31m" not in shown
@@ -40,8 +40,10 @@ def test_json_has_the_score_and_the_curve_of_a_report(tmp_path, capsys):
     from edp.report.collect import read_run
 
     folder = make(tmp_path / "a")
-    status = json.loads((folder / "status.json").read_text()) | {"failed_seeds": {"2": "the loss is NaN"}}
-    (folder / "status.json").write_text(json.dumps(status))
+    status = json.loads((folder / "status.json").read_text(encoding="utf-8")) | {
+        "failed_seeds": {"2": "the loss is NaN"}
+    }
+    (folder / "status.json").write_text(json.dumps(status), encoding="utf-8")
     assert main(["runs", str(folder), "--json"]) == 0
     (row,) = map(json.loads, capsys.readouterr().out.splitlines())
     curve = read_run(folder).curve

@@ -10,16 +10,18 @@ from edp.cli import main
 
 
 def test_a_run_directory_holds_config_metrics_evaluations_and_checkpoint(run_folder, hopper_file):
-    config = json.loads((run_folder / "config.json").read_text())
+    config = json.loads((run_folder / "config.json").read_text(encoding="utf-8"))
     assert config["task"] == "hopper-medium-v2"
     assert config["algorithm"]["name"] == "td3bc"
     assert config["policy"]["calls"] == 3
     assert config["file"] == str(hopper_file)
     assert (config["origins"]["calls"], config["origins"]["lr"]) == ("user", "domain locomotion")
-    metrics = [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text().splitlines()]
+    metrics = [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [row["step"] for row in metrics] == [10, 20, 30]
     assert all(len(values) == 2 for row in metrics for values in row["metrics"].values())
-    evaluations = [json.loads(line) for line in (run_folder / "evaluations.jsonl").read_text().splitlines()]
+    evaluations = [
+        json.loads(line) for line in (run_folder / "evaluations.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     assert [row["step"] for row in evaluations][:2] == [20, 30]
     assert np.shape(evaluations[0]["returns"]) == (2, 2)
     assert evaluations[0]["seeds"] == [7, 8]

@@ -146,7 +146,7 @@ def test_the_command_prints_draws_and_tells_by_its_exit_code(tmp_path, monkeypat
     told = json.loads(capsys.readouterr().out)
     assert told["transitions"] == 200
     assert "every reward is 0" in [finding["what"] for finding in told["findings"]]
-    assert "<svg" in (tmp_path / "page.svg").read_text()
+    assert "<svg" in (tmp_path / "page.svg").read_text(encoding="utf-8")
 
 
 def test_many_columns_and_few_rows_can_be_drawn(tmp_path, monkeypatch, rng):
@@ -170,8 +170,8 @@ def test_the_picture_is_refused_before_the_data_is_read(fails, tmp_path):
 def test_ranges_that_training_would_refuse(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     lines = ["observation_0,action_0,action_1,reward", *(f"{i % 7},{20 + i},{i},{i % 3}" for i in range(30))]
-    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
-    (tmp_path / "columns.toml").write_text("action_low = 0\naction_high = [60, 28]\n")
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "columns.toml").write_text("action_low = 0\naction_high = [60, 28]\n", encoding="utf-8")
     assert main(["data", "check", "a.csv", "--columns", "columns.toml", "--json"]) == 1
     told = [finding["what"] for finding in json.loads(capsys.readouterr().out)["findings"]]
     assert "action 'action_1' spans 0 to 29, and its range is 0 to 28" in told
@@ -204,7 +204,9 @@ def test_gaps_in_a_table_are_counted_by_column_though_training_refuses_them(form
     path = tmp_path / f"log.{form}"
     if form == "csv":
         rows = ["1,0.1,2,0.5,1", "1,,2.5,0.4,nan", "1,0.3,,NA,2", "2,inf,3,0.2,1", "2,,3.2,0.1,0"]
-        path.write_text("\n".join(["episode,observation_a,observation_b,action_0,reward", *rows]) + "\n")
+        path.write_text(
+            "\n".join(["episode,observation_a,observation_b,action_0,reward", *rows]) + "\n", encoding="utf-8"
+        )
     else:
         observations = [[0.1, 2.0], [None, 2.5], [0.3, None], [np.inf, 3.0], [np.nan, 3.2]]
         content = {"observation_0": observations, "action_0": [0.5, 0.4, None, 0.2, 0.1], "reward": [1, None, 2, 1, 0]}
@@ -230,7 +232,7 @@ def test_the_first_row_without_a_number_is_told(monkeypatch):
 
 def test_a_flag_that_is_empty_is_refused_by_the_check_too(tmp_path, capsys):
     path = tmp_path / "log.csv"
-    path.write_text("observation_0,action_0,reward,terminal\n1,2,3,0\n2,3,4,\n")
+    path.write_text("observation_0,action_0,reward,terminal\n1,2,3,0\n2,3,4,\n", encoding="utf-8")
     assert main(["data", "check", str(path)]) == 2
     assert "column 'terminal' is empty in row 1 (line 3)" in capsys.readouterr().err
 

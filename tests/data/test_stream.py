@@ -101,9 +101,9 @@ def test_training_in_blocks_resumes_bit_for_bit(hopper_file, tmp_path, fails):
     assert run(tmp_path / "a") == 0
     assert run(tmp_path / "b", "--steps", 20) == 0
     assert main(["train", "--resume", str(tmp_path / "b"), "--steps", "60"]) == 0
-    metrics = [(tmp_path / name / "metrics.jsonl").read_text() for name in "ab"]
+    metrics = [(tmp_path / name / "metrics.jsonl").read_text(encoding="utf-8") for name in "ab"]
     assert metrics[0] == metrics[1]
     shutil.rmtree(tmp_path / "b")
     assert main([str(word) for word in [*words, "--out", tmp_path / "b"]]) == 0
-    assert (tmp_path / "b" / "metrics.jsonl").read_text() != metrics[0]  # it did make a difference
+    assert (tmp_path / "b" / "metrics.jsonl").read_text(encoding="utf-8") != metrics[0]  # it did make a difference
     fails("train", "hopper-medium-v2", "--data", hopper_file, "--algo", "dt", "--block", "64", "--out", tmp_path / "c")

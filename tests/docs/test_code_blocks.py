@@ -49,7 +49,7 @@ class Block(NamedTuple):
 
 def blocks(document: Path) -> list[Block]:
     """The blocks of a document that are Python, or hold commands of this package."""
-    text, found = document.read_text(), []
+    text, found = document.read_text(encoding="utf-8"), []
     for fence in FENCE.finditer(text):
         line = text[: fence.start("text")].count("\n") + 1
         if fence["kind"] == "python":
@@ -100,7 +100,7 @@ def home(tmp_path_factory):
     shutil.copy(folder / "d4rl" / "hopper_medium-v2.hdf5", folder / "my-copy.hdf5")
     (folder / "logs").mkdir()
     for seed, name in enumerate(("logs.csv", "heating.csv", "logs/monday.csv", "logs/tuesday.csv")):
-        (folder / name).write_text(heating_table(seed))
+        (folder / name).write_text(heating_table(seed), encoding="utf-8")
     (folder / "results").mkdir()
     shutil.copy(ROOT / "results" / "bench.json", folder / "results")
     shutil.copy(ROOT / "examples" / "heating" / "columns.toml", folder)
@@ -196,7 +196,8 @@ def test_the_blocks_are_found(tmp_path):
     page.write_text(
         "```python\nx = 1\n```\n\n"
         "<!-- not run: no file -->\n```sh\nedp train a \\\n    --b 'c d'  # e\nedp runs\n```\n\n"
-        "```\n$ edp runs x\noutput\n```\n\n```\nmake run\n```\n"
+        "```\n$ edp runs x\noutput\n```\n\n```\nmake run\n```\n",
+        encoding="utf-8",
     )
     found = blocks(page)
     assert [block.kind for block in found] == ["python", "command", "command"]

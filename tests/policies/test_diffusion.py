@@ -1,3 +1,5 @@
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -6,19 +8,25 @@ import pytest
 
 from edp.diffusion import Sampler, Schedule
 from edp.errors import UserError
+from edp.networks import NoiseNet
 from edp.policies import Diffusion, DiffusionConfig
 from edp.policies.diffusion import elbo_likelihood
 
 
-class PerfectNoise(eqx.Module):
+class PerfectNoise(NoiseNet):
     """Knows the one action that all data has, and so the noise in any corruption of it."""
 
     action: jax.Array
     schedule: Schedule = eqx.field(static=True)
+    time: Any = None
+    body: Any = None
 
-    def __call__(self, obs, corrupted, k):
+    def __init__(self, action, schedule):
+        self.action, self.schedule = action, schedule
+
+    def __call__(self, obs, action, k):
         alpha_bar = jnp.asarray(self.schedule.alpha_bars, jnp.float32)[k.astype(int)][:, None]
-        return (corrupted - jnp.sqrt(alpha_bar) * self.action[None]) / jnp.sqrt(1 - alpha_bar)
+        return (action - jnp.sqrt(alpha_bar) * self.action[None]) / jnp.sqrt(1 - alpha_bar)
 
     def at_states(self, obs, ks):
         alpha = jnp.asarray(self.schedule.alpha((np.asarray(ks) + 1) / self.schedule.steps), jnp.float32)
@@ -29,7 +37,7 @@ class PerfectNoise(eqx.Module):
 def test_eq9_action_approximation_is_exact_for_a_perfect_predictor(name):
     action = jnp.asarray([0.8, -0.3, 0.05])
     schedule = Schedule(name, 100)
-    policy = Diffusion(PerfectNoise(action, schedule), 3, schedule, Sampler())  # pyright: ignore
+    policy = Diffusion(PerfectNoise(action, schedule), 3, schedule, Sampler())
     data = jnp.tile(action[None], (500, 1))
     fit = policy.fit(jnp.zeros((500, 4)), data, jax.random.key(0))
     # At the noisiest steps alpha is as small as 1e-4, so float32 rounding is magnified as much.
@@ -44,21 +52,29 @@ def test_eq9_action_approximation_is_exact_for_a_perfect_predictor(name):
 )
 def test_a_perfect_predictor_samples_the_data(sampler, schedule):
     action = jnp.asarray([0.8, -0.3])
-    policy = Diffusion(PerfectNoise(action, schedule), 2, schedule, sampler)  # pyright: ignore
+    policy = Diffusion(PerfectNoise(action, schedule), 2, schedule, sampler)
     samples = policy.sample(jnp.zeros((200, 4)), jax.random.key(0))
     # The DPM-Solvers stop at t = 0.001, where sigma is about 0.01; the others end on clean data.
     np.testing.assert_allclose(samples, np.tile(action, (200, 1)), atol=0.04)
 
 
-class Zero(eqx.Module):
-    def __call__(self, obs, corrupted, k):
-        return jnp.zeros_like(corrupted)
+class Zero(NoiseNet):
+    """Predicts no noise."""
+
+    time: Any = None
+    body: Any = None
+
+    def __init__(self):
+        pass
+
+    def __call__(self, obs, action, k):
+        return jnp.zeros_like(action)
 
 
 def test_eq5_and_eq13_by_hand():
     """With a predictor that says zero: bc = mean noise², â = clip(a^k / alpha), log p = log N(a; â, I)."""
     schedule, key = Schedule("vp", 5), jax.random.key(3)
-    policy = Diffusion(Zero(), 2, schedule, Sampler())  # pyright: ignore
+    policy = Diffusion(Zero(), 2, schedule, Sampler())
     action = np.array([[0.5, -0.5], [0.1, 0.9]], np.float32)
     fit = policy.fit(jnp.zeros((2, 3)), jnp.asarray(action), key)
     step_key, noise_key, _ = jax.random.split(key, 3)
@@ -71,7 +87,7 @@ def test_eq5_and_eq13_by_hand():
     expected = -0.5 * ((action - approximate) ** 2).sum(axis=1) - np.log(2 * np.pi)
     np.testing.assert_allclose(fit.log_prob, expected, rtol=1e-4)
 
-    bound = Diffusion(Zero(), 2, schedule, Sampler(), elbo_likelihood)  # pyright: ignore
+    bound = Diffusion(Zero(), 2, schedule, Sampler(), elbo_likelihood)
     weights = schedule.betas / (2 * (1 - schedule.betas) * (1 - schedule.alpha_bars))
     expected = -(weights / weights.mean())[k] * (noise**2).sum(axis=1)  # eq. 12
     np.testing.assert_allclose(bound.fit(jnp.zeros((2, 3)), jnp.asarray(action), key).log_prob, expected, rtol=1e-4)

@@ -50,10 +50,10 @@ def make(
     folder.mkdir(parents=True)
     config = json.loads(config_of(task, algorithm, policy)) | changes
     config["training"] |= {"seeds": seeds, "steps": 1000 * evaluations, "eval_every": 1000}
-    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     steps = [1000 * (i + 1) for i in range(evaluations)]
     status = {"state": state, "step": steps[-1] if steps else 0, "reason": "", "failed_seeds": {}}
-    (folder / "status.json").write_text(json.dumps(status))
+    (folder / "status.json").write_text(json.dumps(status), encoding="utf-8")
     rise = level * (1 - np.exp(-np.arange(1, evaluations + 1) / max(1, evaluations / 4)))
     scores = rise[:, None, None] + rng.normal(0, 3, (evaluations, seeds, 10))
     about = {
@@ -84,7 +84,7 @@ def make(
 def look(folder: Path) -> None:
     """Write what inspecting its policy in a maze would have written."""
     rng = np.random.default_rng(0)
-    step = json.loads((folder / "status.json").read_text())["step"]
+    step = json.loads((folder / "status.json").read_text(encoding="utf-8"))["step"]
     bars = {"histogram": np.full((3, 24), 1 / 24).tolist()}
     q = rng.normal(50, 3, 40)
     choices = [{"at": at, "q": rng.normal(50, 3, 10).tolist(), "chosen": at % 10} for at in range(0, 40, 4)]
@@ -96,18 +96,18 @@ def look(folder: Path) -> None:
     seen |= {"map": {"walls": around, "cell": 1.0}, "paths": [path]}
     seen |= {"plane": {name: rng.normal(0, 1, (200, 2)).tolist() for name in ("data", "policy")}}
     seen["plane"]["of"] = "actions"
-    (folder / "look.json").write_text(json.dumps(seen))
+    (folder / "look.json").write_text(json.dumps(seen), encoding="utf-8")
 
 
 def write(path: Path, rows: list[dict]) -> None:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def change_config(folder: Path, part: str, **options) -> None:
     """Change options in one part of a run's config."""
-    config = json.loads((folder / "config.json").read_text())
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     config[part] |= options
-    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
 
 
 def ablate(folder: Path, name: str, values=(1, 2, 4), seeds: int = 2, **changes) -> None:
@@ -115,7 +115,7 @@ def ablate(folder: Path, name: str, values=(1, 2, 4), seeds: int = 2, **changes)
     scores = np.arange(len(values) * seeds * 3.0).reshape(len(values), seeds, 3)
     content = {"title": "t", "label": f"values of {name}", "values": list(values), "scores": scores.tolist()} | changes
     (folder / "ablations").mkdir(exist_ok=True)
-    (folder / "ablations" / f"{name}.json").write_text(json.dumps(content))
+    (folder / "ablations" / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
 
 
 def entries(*folders: Path) -> list[Entry]:

@@ -34,10 +34,10 @@ def test_damaged_ablations_are_noted_and_passed_over(tmp_path):
     ablate(folder, "eas")
     ablate(folder, "gaps", scores=[[[1, None]], [[None, None]], [[float("nan"), 1e300, 4]]], label=None)
     for name, content in DAMAGED.items():
-        (folder / "ablations" / f"{name}.json").write_text(content)
+        (folder / "ablations" / f"{name}.json").write_text(content, encoding="utf-8")
     (folder / "ablations" / "bytes.json").write_bytes(b"\xff\xfe")
     (folder / "ablations" / "folder.json").mkdir()
-    make(tmp_path / "b", evaluations=0).joinpath("ablations").write_text("")
+    make(tmp_path / "b", evaluations=0).joinpath("ablations").write_text("", encoding="utf-8")
     runs = entries(tmp_path)
     found = all_figures(runs)
     all_figures(runs)

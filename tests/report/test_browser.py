@@ -62,10 +62,10 @@ def page(tmp_path_factory):
     make(folder / "c", task="walker2d-medium-v2", level=70, device=HOSTILE)
     make(folder / HOSTILE.replace("/", "-"), algorithm="crr", level=30)
     bad = make(folder / "bad")
-    (bad / "config.json").write_text("{")
+    (bad / "config.json").write_text("{", encoding="utf-8")
     file = folder / "report.html"
     runs = entries(folder)
-    file.write_text(build_page(runs, HOSTILE, paper_tables(runs)))
+    file.write_text(build_page(runs, HOSTILE, paper_tables(runs)), encoding="utf-8")
     return file
 
 
@@ -260,7 +260,7 @@ def test_two_hundred_runs_respond(browser, tmp_path):
     for number in range(1, 200):
         shutil.copytree(first, tmp_path / "runs" / str(number))
     file = tmp_path / "many.html"
-    file.write_text(build_page(entries(tmp_path / "runs"), "many"))
+    file.write_text(build_page(entries(tmp_path / "runs"), "many"), encoding="utf-8")
     browser.get(file.as_uri())
     script = """
     const start = performance.now();

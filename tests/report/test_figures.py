@@ -27,7 +27,7 @@ RATES = rates(dql=2.0, edp_without_dpm=4.0, edp=30.0)
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("figures")
     first, second = make(folder / "runs" / "a"), make(folder / "runs" / "b", task="pen-human-v0", algorithm="iql")
-    make(folder / "runs" / "bad").joinpath("config.json").write_text("{")
+    make(folder / "runs" / "bad").joinpath("config.json").write_text("{", encoding="utf-8")
     for name in ("noise", "eas", "calls", "other", "scale"):
         ablate(first, name)
     ablate(second, "eas", (0.5, 2, 8), seeds=1)
@@ -104,7 +104,7 @@ def test_scores_that_are_none(tmp_path):
     for name, scores in rows.items():
         folder = make(tmp_path / name, evaluations=0, seeds=1)
         lines = [{"kind": "training", "step": i + 1, "scores": each} for i, each in enumerate(scores)]
-        (folder / "evaluations.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        (folder / "evaluations.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     (figure,) = all_figures(entries(tmp_path)).values()
     assert figure.axes[0].lines[0].get_xydata().tolist() == [[2, 1]]  # pyright: ignore
     check_svg(svg(figure))

@@ -12,8 +12,8 @@ def test_notes_hold_no_marks_of_markdown_and_latex(tmp_path):
     evil = "x\n\\input{secret}<img onerror=1>"
     ends = {"min_return": 0.0, "max_return": 1.0}
     folder = make(tmp_path / "a", task="hopper-medium-v2", own_task=ends)
-    config = json.loads((folder / "config.json").read_text()) | {"task": evil}
-    (folder / "config.json").write_text(json.dumps(config))
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8")) | {"task": evil}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     table = score_table(entries(folder))
     table.notes.append(evil)
     assert "\n\\input" not in latex(table) and "<img" not in markdown(table)

@@ -15,9 +15,9 @@ from edp.report.tables import score_table
 def test_text_of_a_run_is_text_everywhere(tmp_path):
     folder = make(tmp_path / "a", device=HOSTILE, command=["edp", HOSTILE])
     make(tmp_path / "<b>x")
-    config = json.loads((folder / "config.json").read_text())
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     config["algorithm"]["name"] = HOSTILE
-    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     page = build_page(entries(tmp_path), HOSTILE)
     assert page.count("<script") == 2
     assert page.count("</script>") == 2

@@ -71,7 +71,7 @@ def test_versions_that_are_the_same_are_told(tmp_path):
 
 def test_huge_scores_are_no_scores(tmp_path, recwarn):
     folder = make(tmp_path / "a", evaluations=3, seeds=2)
-    rows = [json.loads(line) for line in (folder / "evaluations.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (folder / "evaluations.jsonl").read_text(encoding="utf-8").splitlines()]
     rows[1]["scores"][0] = [1e300] * 10
     write(folder / "evaluations.jsonl", rows)
     cells = texts(score_table(entries(folder)))[0]

@@ -66,9 +66,9 @@ class TestDamage:
         assert "damaged" in fails("eval", copy)
 
     def test_a_config_that_does_not_fit_its_checkpoints_removes_nothing(self, copy, fails):
-        config = json.loads((copy / "config.json").read_text())
+        config = json.loads((copy / "config.json").read_text(encoding="utf-8"))
         config["policy"]["hidden"] = [17, 17]
-        (copy / "config.json").write_text(json.dumps(config))
+        (copy / "config.json").write_text(json.dumps(config), encoding="utf-8")
         before = sorted((copy / "checkpoints").iterdir()), (copy / "metrics.jsonl").read_bytes()
         assert "of another run" in fails("train", "--resume", copy, "--steps", STEPS + 10)
         assert before == (sorted((copy / "checkpoints").iterdir()), (copy / "metrics.jsonl").read_bytes())

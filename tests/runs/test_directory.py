@@ -16,7 +16,7 @@ from support.small_run import STEPS, train
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 99}', '{"schema": 3}', "\0" * 50, "[" * 100_000])
 def test_a_damaged_config(text, copy, fails):
-    (copy / "config.json").write_text(text)
+    (copy / "config.json").write_text(text, encoding="utf-8")
     for words in (["eval", copy], ["train", "--resume", copy]):
         assert str(copy / "config.json") in fails(*words)
 
@@ -24,7 +24,7 @@ def test_a_damaged_config(text, copy, fails):
 def test_lines_that_a_crash_left_unfinished_are_passed_over(copy):
     run = Run.open(copy)
     rows = run.metrics()
-    with open(copy / "metrics.jsonl", "a") as file:
+    with open(copy / "metrics.jsonl", "a", encoding="utf-8") as file:
         file.write('{"step": 420, "metr')
     assert run.metrics() == rows
     run.log_metrics({"step": 440})
@@ -85,20 +85,20 @@ class TestRefusals:
             victim.mkdir()
             shutil.rmtree(copy / name, ignore_errors=True)
         else:
-            victim.write_text("precious")
+            victim.write_text("precious", encoding="utf-8")
             (copy / name).unlink(missing_ok=True)
         (copy / name).symlink_to(victim)
         for words in (["eval", copy], ["train", "--resume", copy, "--steps", STEPS + 10], ["ablate", "eas", copy]):
             assert "a symbolic link" in fails(*words)
-        assert victim.is_dir() or victim.read_text() == "precious"
+        assert victim.is_dir() or victim.read_text(encoding="utf-8") == "precious"
 
     def test_links_that_lead_out_of_a_new_run(self, hopper_file, tmp_path, fails):
         victim, out = tmp_path / "victim", tmp_path / "out"
-        victim.write_text("precious")
+        victim.write_text("precious", encoding="utf-8")
         out.mkdir()
         (out / ".lock").symlink_to(victim)
         assert str(out) in fails(*train(hopper_file, out))
-        assert victim.read_text() == "precious"
+        assert victim.read_text(encoding="utf-8") == "precious"
 
     def test_names_that_no_disk_has(self, fails):
         for words in (["eval", "x" * 300], ["train", "--resume", "x" * 300], ["runs", "x" * 300]):
@@ -106,7 +106,7 @@ class TestRefusals:
 
 
 def test_a_hostile_config_is_refused(copy, fails):
-    config = json.loads((copy / "config.json").read_text())
+    config = json.loads((copy / "config.json").read_text(encoding="utf-8"))
     for part, name, value in [
         ("training", "seeds", 10**9),
         ("training", "steps", 1e400),
@@ -129,15 +129,15 @@ def test_a_hostile_config_is_refused(copy, fails):
     ]:
         changed = json.loads(json.dumps(config))
         changed[part][name] = value
-        (copy / "config.json").write_text(json.dumps(changed))
+        (copy / "config.json").write_text(json.dumps(changed), encoding="utf-8")
         fails("eval", copy)
-    (copy / "config.json").write_text(json.dumps(config | {"task": "../../../tmp/x"}))
+    (copy / "config.json").write_text(json.dumps(config | {"task": "../../../tmp/x"}), encoding="utf-8")
     assert "unknown task" in fails("eval", copy)
 
 
 def test_nothing_here_unpickles_or_evaluates():
     for path in (Path(edp.__file__).parent).rglob("*.py"):
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         for word in ("pickle.load", "import pickle", "allow_pickle=True", "eval(", "exec(", "shell=True"):
             found = re.search(rf"(?<![\w.]){re.escape(word)}", text)
             assert not found, f"{path}: {word}"
@@ -145,7 +145,7 @@ def test_nothing_here_unpickles_or_evaluates():
 
 def test_edp_runs_survives_anything_in_a_status(copy, capsys):
     for text in ('{"state": 5}', '{"failed_seeds": null}', "[]", "{", '{"reason": {}}'):
-        (copy / "status.json").write_text(text)
+        (copy / "status.json").write_text(text, encoding="utf-8")
         assert main(["runs", str(copy)]) == 0
         assert str(copy)[:20] in capsys.readouterr().out.replace("\n", "")
 

@@ -18,28 +18,28 @@ def test_schema_2_is_read_evaluated_and_resumed(whole, copy, capsys):
     """It had one checkpoint, no checkpoint_every, and times beside the metrics."""
     import orbax.checkpoint as ocp
 
-    config = json.loads((copy / "config.json").read_text())
+    config = json.loads((copy / "config.json").read_text(encoding="utf-8"))
     for name in ("commit", "data_sha256", "units", "own_task", "columns"):
         del config[name]
     config["data"] = {name: config["data"][name] for name in ("rewards", "best", "block")}
     del config["training"]["checkpoint_every"]
-    (copy / "config.json").write_text(json.dumps(config | {"schema": 2}))
+    (copy / "config.json").write_text(json.dumps(config | {"schema": 2}), encoding="utf-8")
     with ocp.StandardCheckpointer() as checkpointer:
         checkpointer.save(copy / "checkpoint", arrays(whole))
     shutil.rmtree(copy / "checkpoints")
     assert digest(copy) == digest(whole)
     assert main(["eval", str(copy)]) == 0
     assert main(["train", "--resume", str(copy), "--steps", str(STEPS + EPOCH), "--quiet"]) == 0
-    assert json.loads((copy / "config.json").read_text())["schema"] == SCHEMA
+    assert json.loads((copy / "config.json").read_text(encoding="utf-8"))["schema"] == SCHEMA
 
 
 def test_schema_3_is_resumed_to_the_same_bytes(whole, copy):
     """It had no units, and registered tasks only."""
-    config = json.loads((copy / "config.json").read_text())
+    config = json.loads((copy / "config.json").read_text(encoding="utf-8"))
     for name in ("units", "own_task", "columns"):
         del config[name]
     config["data"] = {name: config["data"][name] for name in ("rewards", "best", "block")}
-    (copy / "config.json").write_text(json.dumps(config | {"schema": 3}))
+    (copy / "config.json").write_text(json.dumps(config | {"schema": 3}), encoding="utf-8")
     shutil.rmtree(copy / "checkpoints" / str(STEPS))
     Run(copy).set_status("stopped", STEPS - EPOCH)
     assert main(["train", "--resume", str(copy), "--quiet"]) == 0
@@ -61,7 +61,7 @@ class TestSchema4:
         return Path(shutil.copytree(self.FOLDER / "run", tmp_path / "run"))
 
     def rows(self, path):
-        return [json.loads(line) for line in path.read_text().splitlines()]
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
     def test_is_resumed_to_the_same_numbers(self, old_run):
         data = str(self.FOLDER / "log.npz")
@@ -72,7 +72,8 @@ class TestSchema4:
     def test_is_evaluated_to_the_same_scores(self, old_run):
         assert main(["eval", str(old_run), "--episodes", "3"]) == 0
         assert_close(
-            self.rows(old_run / "evaluations.jsonl")[-1], json.loads((self.FOLDER / "evaluated.json").read_text())
+            self.rows(old_run / "evaluations.jsonl")[-1],
+            json.loads((self.FOLDER / "evaluated.json").read_text(encoding="utf-8")),
         )
 
     def test_is_loaded_and_shown(self, old_run, tmp_path, capsys):

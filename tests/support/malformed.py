@@ -94,7 +94,7 @@ def write_small_csv(path, arrays, **options):
     }
     rows = [*wide.values(), arrays["rewards"], arrays["terminals"].astype(int), np.arange(12) // 6]
     lines = [[*wide, "reward", "terminal", "episode"], *zip(*(row.tolist() for row in rows), strict=True)]
-    path.write_text("".join(",".join(map(str, line)) + "\n" for line in lines))
+    path.write_text("".join(",".join(map(str, line)) + "\n" for line in lines), encoding="utf-8")
 
 
 def write_small_parquet(path, arrays, **options):

@@ -34,7 +34,7 @@ def write_csv(path: Path, days: int = 12, hours: int = 10) -> Path:
             outside, flow, valve = 5 + 3 * np.sin(hour), rng.uniform(20, 70), rng.uniform(5, 95)
             lines.append(f"mon{day},{room:.3f},{outside:.3f},{flow:.3f},{valve:.3f},{-abs(room - 21):.3f},ann")
             room += 0.01 * (flow - room) * valve / 100
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 

@@ -26,7 +26,8 @@ def trained(tmp_path_factory):
     mapping = folder / "columns.toml"
     mapping.write_text(
         'observation_columns = ["room_c", "outside_c"]\naction_columns = ["flow_c", "valve_percent"]\n'
-        'reward_column = "comfort"\nepisode_column = "day"\naction_low = [18, 0]\naction_high = [75, 100]\n'
+        'reward_column = "comfort"\nepisode_column = "day"\naction_low = [18, 0]\naction_high = [75, 100]\n',
+        encoding="utf-8",
     )
     out = folder / "run"
     assert main(["train", str(file), "--columns", str(mapping), "--out", str(out), "--seeds", "2", *SMALL]) == 0
@@ -105,9 +106,9 @@ def test_an_environment_of_one_s_own_needs_the_user_s_word(trained, fails, tmp_p
     _, out = trained
     copy = tmp_path / "copy"
     copy.mkdir()
-    config = json.loads((out / "config.json").read_text())
+    config = json.loads((out / "config.json").read_text(encoding="utf-8"))
     config["own_task"]["env"] = "antigravity_of_somebody:Env-v0"
-    (copy / "config.json").write_text(json.dumps(config))
+    (copy / "config.json").write_text(json.dumps(config), encoding="utf-8")
     (out / "checkpoints").rename(copy / "checkpoints")
     try:
         assert "was trained with --env antigravity_of_somebody:Env-v0" in fails("eval", copy)
@@ -201,7 +202,7 @@ def test_data_and_options_that_do_not_go_together(tmp_path, fails):
 def test_places_that_are_no_data(command, tmp_path, monkeypatch, fails):
     monkeypatch.chdir(tmp_path)
     for name in ("a.tsv", "a.csv.gz", "notes.docx"):
-        Path(name).write_text("a\tb\n1\t2\n")
+        Path(name).write_text("a\tb\n1\t2\n", encoding="utf-8")
     for name, message in (
         ("nodir/", "nodir/: no such file or folder"),
         ("none.tsv", "none.tsv: no such file or folder"),

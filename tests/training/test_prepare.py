@@ -26,7 +26,9 @@ def test_python_and_the_command_line_make_the_same_run(log, tmp_path):
     words = [word for name, value in SMALL.items() for word in (f"--{name.replace('_', '-')}", str(value).strip("(),"))]
     assert main(["train", log, "--out", str(tmp_path / "cli"), "--quiet", *words]) == 0
     edp.fit(log, tmp_path / "python", **SMALL)
-    first, second = (json.loads((tmp_path / name / "config.json").read_text()) for name in ("cli", "python"))
+    first, second = (
+        json.loads((tmp_path / name / "config.json").read_text(encoding="utf-8")) for name in ("cli", "python")
+    )
     assert first.pop("command")[:2] == ["edp", "train"]
     assert second.pop("command") == []
     assert first == second
@@ -61,7 +63,9 @@ def test_settings_follow_from_the_returns_of_the_user_s_data(log, tmp_path):
     small = {"steps": 10, "epoch_steps": 10, "width": 8, "layers": 1, "validation": 0.0}
     edp.fit(log, tmp_path / "data", algo="dt", **small)
     edp.fit(log, tmp_path / "given", algo="dt", target_return=7.0, **small)
-    data, given = (json.loads((tmp_path / name / "config.json").read_text()) for name in ("data", "given"))
+    data, given = (
+        json.loads((tmp_path / name / "config.json").read_text(encoding="utf-8")) for name in ("data", "given")
+    )
     best = np.load(log)["rewards"].reshape(3, 20).sum(axis=1).max()
     assert data["policy"]["target_return"] == pytest.approx(best, rel=1e-5)
     assert data["origins"]["target_return"] == "task"
@@ -72,7 +76,7 @@ def test_settings_follow_from_the_returns_of_the_user_s_data(log, tmp_path):
 def test_a_directory_that_is_not_empty_is_refused_with_a_hint_on_the_command_line(log, tmp_path, fails):
     out = tmp_path / "run"
     out.mkdir()
-    (out / "config.json").write_text("{}")
+    (out / "config.json").write_text("{}", encoding="utf-8")
     with pytest.raises(UserError, match=r"exists already; choose another `out`$"):
         edp.fit(log, out)
     assert f"choose another --out, or continue it: edp train --resume {out}" in fails("train", log, "--out", out)

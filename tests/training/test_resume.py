@@ -23,7 +23,11 @@ def is_writing(folder):
 
 
 def steps_done(folder):
-    return len((folder / "metrics.jsonl").read_text().splitlines()) if (folder / "metrics.jsonl").exists() else 0
+    return (
+        len((folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
+        if (folder / "metrics.jsonl").exists()
+        else 0
+    )
 
 
 def test_killed_at_random_moments_and_resumed_equals_an_uninterrupted_run(hopper_file, whole, tmp_path):

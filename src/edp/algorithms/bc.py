@@ -9,7 +9,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 
 from edp.algorithms.actor_critic import Actor
 from edp.algorithms.base import Learner, Loss, Metrics, descend
-from edp.batches import Transitions
+from edp.batches import Transitions, Windows
 from edp.policies.base import Policy
 
 
@@ -31,13 +31,13 @@ class BC(Actor):
         del obs_dim, act_dim, key
         return BCState(self.init_policy(policy), jnp.zeros((), jnp.int32))
 
-    def update(self, state: BCState, batch: Transitions, key: PRNGKeyArray) -> tuple[BCState, Metrics]:
+    def update(self, state: BCState, batch: Transitions | Windows, key: PRNGKeyArray) -> tuple[BCState, Metrics]:
         step = state.step + 1
         policy, metrics = descend(
             state.policy, lambda pi: self.policy_loss(pi, batch, key), self.optimiser, self.policy_tau(step)
         )
         return BCState(policy, step), metrics
 
-    def policy_loss(self, policy: Policy, batch: Transitions, key: PRNGKeyArray) -> Loss:
+    def policy_loss(self, policy: Policy, batch: Transitions | Windows, key: PRNGKeyArray) -> Loss:
         bc = policy.fit(batch.obs, batch.action, key).bc.mean()
         return bc, {"bc_loss": bc}

@@ -164,7 +164,11 @@ def describe_machine() -> dict[str, str | int | None]:
     """Describe the packages and the machine that a measurement was made with."""
     processor, info = platform.processor() or platform.machine(), Path("/proc/cpuinfo")
     if info.exists():
-        named = (line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name"))
+        named = (
+            line.split(":")[1].strip()
+            for line in info.read_text(encoding="utf-8").splitlines()
+            if line.startswith("model name")
+        )
         processor = next(named, processor)
     device = {"device": jax.devices()[0].device_kind, "devices": jax.device_count()}
     return provenance()["packages"] | device | {"processor": processor, "cores": os.cpu_count()}

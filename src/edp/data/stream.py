@@ -34,7 +34,7 @@ def pack(data: Transitions, on_disk: bool = False) -> Packed:
         piece = slice(start, start + PIECE)
         parts = [column[piece].reshape(len(rows[piece]), -1) for column in columns]
         np.concatenate(parts, axis=1, out=rows[piece])
-    return Packed(rows, layout)  # pyright: ignore
+    return Packed(rows, layout)
 
 
 def file_backed(shape: tuple[int, int]) -> np.ndarray:
@@ -66,7 +66,7 @@ class Blocks:
 
     def read(self, number: int) -> Packed:
         rows = self.data.rows.take(self.rows_of(number).ravel(), axis=0)
-        return self.place(Packed(rows, self.data.layout))  # pyright: ignore
+        return self.place(Packed(rows, self.data.layout))
 
     def rows_of(self, number: int) -> np.ndarray:
         """Return the rows of a block, (runs, neighbours). Row numbers wrap around at the end of the data set."""

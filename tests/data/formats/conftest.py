@@ -15,7 +15,7 @@ def little_memory():
     """Limit the memory of the process, in case a damaged file claims a huge size."""
     before, pages = resource.getrlimit(resource.RLIMIT_AS), Path("/proc/self/statm")
     if pages.exists():
-        used = int(pages.read_text().split()[0]) * resource.getpagesize()
+        used = int(pages.read_text(encoding="utf-8").split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + 8 * 2**30, before[1]))
     yield
     resource.setrlimit(resource.RLIMIT_AS, before)

@@ -79,7 +79,9 @@ VALUES += [
 @given(entries=st.dictionaries(st.sampled_from([*columns.DEFAULTS, *columns.RANGES, "x"]), st.sampled_from(VALUES)))
 def test_a_mapping_of_anything_is_refused_or_harmless(tmp_path, entries):
     write_small_csv(tmp_path / "a.csv", small_log())
-    (tmp_path / "a.toml").write_text("\n".join(f"{name} = {value}" for name, value in entries.items()))
+    (tmp_path / "a.toml").write_text(
+        "\n".join(f"{name} = {value}" for name, value in entries.items()), encoding="utf-8"
+    )
     reads_or_refuses_toml(tmp_path / "a.toml", tmp_path / "a.csv")
 
 

@@ -34,9 +34,9 @@ from support.malformed import (
 def test_a_bad_cell_is_refused(tmp_path, column, cell, message):
     path = tmp_path / "a.csv"
     write_small_csv(path, small_log())
-    rows = [line.split(",") for line in path.read_text().splitlines()]
+    rows = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
     rows[3][column] = cell
-    path.write_text("".join(",".join(row) + "\n" for row in rows))
+    path.write_text("".join(",".join(row) + "\n" for row in rows), encoding="utf-8")
     with pytest.raises(UserError, match=re.escape(message)):
         read_dataset(formats.open_log(str(path)))
 
@@ -47,7 +47,7 @@ def test_a_quote_takes_no_rows_with_it(tmp_path, monkeypatch, block, end):
     monkeypatch.setattr("edp.data.formats.csv_faults.BLOCK", block)
     path = tmp_path / "a.csv"
     write_small_csv(path, small_log())
-    lines = path.read_text().splitlines()
+    lines = path.read_text(encoding="utf-8").splitlines()
 
     def write(texts):
         cells = ["text", *(texts.get(row, '"a ""text"", quoted"') for row in range(2, len(lines) + 1))]
@@ -87,7 +87,7 @@ CELLS = ["", "nan", "inf", "-inf", "1e39", "1e400", "x", '"', '"a', "1,5", "1;5"
 def test_csv_with_any_cells_is_refused_or_harmless(tmp_path, cells, encoding, end):
     path = tmp_path / "a.csv"
     write_small_csv(path, small_log())
-    rows = [line.split(",") for line in path.read_text().splitlines()]
+    rows = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
     for row, column, cell in cells:
         rows[row][column] = cell
     path.write_bytes(end.join(",".join(row) for row in rows).encode(encoding, "replace"))

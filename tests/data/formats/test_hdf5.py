@@ -117,7 +117,7 @@ def test_bad_files_are_refused_with_one_line(tmp_path, content, message):
 def test_missing_foreign_and_truncated_files(tmp_path):
     with pytest.raises(UserError, match="no such file"):
         read_hdf5(tmp_path / "none.hdf5")
-    (tmp_path / "text.hdf5").write_text("hello")
+    (tmp_path / "text.hdf5").write_text("hello", encoding="utf-8")
     with pytest.raises(UserError, match="not an HDF5 file"):
         read_hdf5(tmp_path / "text.hdf5")
     with pytest.raises(UserError, match="not an HDF5 file"):

@@ -111,7 +111,8 @@ def test_files_with_any_names_are_refused_or_harmless(tmp_path, names, form):
     path = tmp_path / f"a{form}"
     if form == ".csv":
         path.write_text(
-            ",".join('"' + name.replace('"', '""') + '"' for name in names) + "\n" + "1," * len(names) + "\n"
+            ",".join('"' + name.replace('"', '""') + '"' for name in names) + "\n" + "1," * len(names) + "\n",
+            encoding="utf-8",
         )
     elif form == ".parquet":
         pq.write_table(pa.Table.from_arrays([pa.array([1.0, 2.0])] * len(names), names=names), path)
@@ -201,5 +202,5 @@ def test_no_file_an_empty_file_and_a_folder_are_refused(form, tmp_path):
     assert reads_or_refuses(tmp_path / f"folder{form}") is None
     (tmp_path / f"folder{form}" / f"inner{form}").mkdir()
     assert reads_or_refuses(tmp_path / f"folder{form}") is None
-    (tmp_path / f"file{form}").write_text("x")
+    (tmp_path / f"file{form}").write_text("x", encoding="utf-8")
     assert reads_or_refuses(tmp_path / f"file{form}" / f"inner{form}") is None

@@ -112,7 +112,7 @@ def metadata(found, changes, missing=(), form="hdf5"):
     path = next(path for path in files if path.parent.name == "data" and path.name == "metadata.json")
     start = {key: value for key, value in json.loads(files[path]).items() if key not in missing}
     try:
-        path.write_text(json.dumps(start | changes))
+        path.write_text(json.dumps(start | changes), encoding="utf-8")
         yield f"minari:mine/{form}-v0"
     finally:
         put(files)
@@ -257,7 +257,9 @@ SPECS = {
 def evil_module(tmp_path, monkeypatch):
     """A module that writes a file when it is imported, and that file."""
     made = tmp_path / "made"
-    (tmp_path / "evil_module.py").write_text(f"from pathlib import Path\nPath({str(made)!r}).touch()\n")
+    (tmp_path / "evil_module.py").write_text(
+        f"from pathlib import Path\nPath({str(made)!r}).touch()\n", encoding="utf-8"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     return made
 

@@ -93,9 +93,9 @@ def csv_text(steps, labels=None, separator=",", end="\n", quoted=False):
 def test_a_folder_of_files_is_one_file_with_a_column_of_episodes(place, steps):
     folder, single = Path(place(".folder")), Path(place(".csv"))
     folder.mkdir()
-    single.write_text(csv_text(steps, labels_of(steps)))
+    single.write_text(csv_text(steps, labels_of(steps)), encoding="utf-8")
     for number, part in enumerate(split_episodes(steps)):
-        (folder / f"{number:03}.csv").write_text(csv_text(part))
+        (folder / f"{number:03}.csv").write_text(csv_text(part), encoding="utf-8")
     a, b = (transitions(formats.open_log(str(path))) for path in (folder, single))
     assert (a is None) == (b is None)
     if a is not None and b is not None:
@@ -113,7 +113,7 @@ def test_a_folder_of_files_is_one_file_with_a_column_of_episodes(place, steps):
 )
 def test_every_dialect_of_csv_says_the_same(place, steps, separator, end, mark, quoted):
     plain, other = Path(place(".csv")), Path(place(".csv"))
-    plain.write_text(csv_text(steps))
+    plain.write_text(csv_text(steps), encoding="utf-8")
     other.write_bytes((mark + csv_text(steps, None, separator, end, quoted)).encode())
     a, b = (read_steps(formats.open_log(str(path))) for path in (plain, other))
     assert_same_steps(a, b)
@@ -121,7 +121,7 @@ def test_every_dialect_of_csv_says_the_same(place, steps, separator, end, mark, 
 
 def test_tables_keep_the_names_of_their_columns(tmp_path):
     first, second, third = (str(tmp_path / name) for name in ("a.csv", "b.parquet", "c.csv"))
-    Path(first).write_text("room,outside,valve,reward\n20,5,0.5,1\n21,6,0.25,2\n")
+    Path(first).write_text("room,outside,valve,reward\n20,5,0.5,1\n21,6,0.25,2\n", encoding="utf-8")
     original = formats.open_log(first, {"observation_columns": ("outside", "room"), "action_columns": ("valve",)})
     formats.write_log(second, original)
     formats.write_log(third, formats.open_log(second))
@@ -144,7 +144,7 @@ def test_names_on_two_lines_are_not_written_to_csv(tmp_path):
 
 
 def test_names_that_fall_together_are_numbered(tmp_path):
-    (tmp_path / "a.csv").write_text("x,observation_x,action_0\n1,2,3\n4,5,6\n")
+    (tmp_path / "a.csv").write_text("x,observation_x,action_0\n1,2,3\n4,5,6\n", encoding="utf-8")
     original = formats.open_log(str(tmp_path / "a.csv"), {"observation_columns": ("x", "observation_x")})
     formats.write_log(str(tmp_path / "b.csv"), original)
     assert formats.open_log(str(tmp_path / "b.csv")).observation_names == ("observation_0", "observation_1")

@@ -80,7 +80,7 @@ def test_a_policy_of_the_wrong_size_is_refused_and_nothing_is_left(tmp_path):
 def test_bad_policy_files_are_refused(tmp_path):
     with pytest.raises(UserError, match="no such policy file"):
         behaviours.load_actor(tmp_path / "none.npz")
-    (tmp_path / "text.npz").write_text("hello")
+    (tmp_path / "text.npz").write_text("hello", encoding="utf-8")
     with pytest.raises(UserError, match="not a policy file"):
         behaviours.load_actor(tmp_path / "text.npz")
     np.savez(tmp_path / "other.npz", w0=np.zeros(3))

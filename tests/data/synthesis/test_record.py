@@ -30,7 +30,7 @@ def test_an_environment_whose_options_cannot_be_written_down_is_not_named():
 
 def test_recording_a_callable_and_training_on_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    Path("operator_of_mine.py").write_text("def act(obs):\n    return [40.0, 10 * obs[2] % 100]\n")
+    Path("operator_of_mine.py").write_text("def act(obs):\n    return [40.0, 10 * obs[2] % 100]\n", encoding="utf-8")
     words = ["data", "record", "a.npz", "--env", "Room-v0", "--policy", "operator_of_mine:act", "--episodes", "3"]
     assert main(words) == 0
     assert "a.npz: 45 steps" in capsys.readouterr().out
@@ -125,9 +125,10 @@ def test_code_of_one_s_own_that_fails_is_told_in_one_line(words, message, tmp_pa
     Path("mine_a.py").write_text(
         "def broken(obs):\n    return 1 / 0\n\ndef of_two(obs, time):\n    return obs\n\n"
         "class Restless:\n    def reset(self):\n        {}['none']\n\n"
-        "    def __call__(self, obs):\n        return obs\n"
+        "    def __call__(self, obs):\n        return obs\n",
+        encoding="utf-8",
     )
-    Path("mine_b.py").write_text("1 / 0\n")
-    Path("mine_c.py").write_text("def (\n")
+    Path("mine_b.py").write_text("1 / 0\n", encoding="utf-8")
+    Path("mine_c.py").write_text("def (\n", encoding="utf-8")
     assert message in fails("data", "record", "a.npz", "--env", "Room-v0", *words)
     assert not Path("a.npz").exists()

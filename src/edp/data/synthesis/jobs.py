@@ -64,7 +64,7 @@ def worker_environment(narrow: bool) -> dict[str, str]:
 def cpu_flags() -> set[str]:
     """Return the features of the processor, or nothing if this is not Linux."""
     with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("flags"):
                 return set(line.split())
     return set()
