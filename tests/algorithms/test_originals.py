@@ -15,8 +15,7 @@ from edp.errors import UserError
 from edp.networks import Critic
 from edp.policies import POLICIES, DeterministicConfig, DiffusionConfig, GaussianConfig, TransformerConfig
 from edp.training import epoch as train
-from support.tiny_batch import BATCH
-from support.tiny_batch import critic as fake_critic
+from support.tiny_batch import BATCH, CRITIC
 
 from .test_contract import ACT, OBS, SMALL, leaves, make_data
 
@@ -101,11 +100,11 @@ def test_decay_of_the_policys_learning_rate_alone(schedule):
 def test_awac_with_a_sampled_baseline():
     policy, key = GaussianConfig((8,)).build(1, 1, jax.random.key(0)), jax.random.key(3)
     algorithm = AWAC(samples=2, beta=0.5, max_weight=1e6)
-    _, metrics = algorithm.policy_loss(policy, fake_critic, BATCH, key)  # pyright: ignore
+    _, metrics = algorithm.policy_loss(policy, CRITIC, BATCH, key)  # pyright: ignore
     fit_key, advantage_key = jax.random.split(key)
     fit = policy.fit(BATCH.obs, BATCH.action, fit_key)
     others = policy.around(BATCH.obs, fit, advantage_key, 2)
-    advantage = advantage_over(fake_critic, BATCH, others, algorithm.low)  # pyright: ignore
+    advantage = advantage_over(CRITIC, BATCH, others, algorithm.low)  # pyright: ignore
     assert float(metrics["weight"]) == pytest.approx(float(jnp.exp(advantage / 0.5).mean()), rel=1e-5)
     assert (others[0] != fit.action).all()
 
@@ -145,7 +144,7 @@ def test_what_cqls_options_need():
 
 def test_cql_can_leave_q_in_its_own_unit():
     policy, key = SQUASHED.build(1, 1, jax.random.key(0)), jax.random.key(1)
-    loss, metrics = CQL(alpha=1.0, scale_q=False, bc_weight=0.0).policy_loss(policy, fake_critic, BATCH, key)  # pyright: ignore
+    loss, metrics = CQL(alpha=1.0, scale_q=False, bc_weight=0.0).policy_loss(policy, CRITIC, BATCH, key)  # pyright: ignore
     assert float(loss) == pytest.approx(-float(metrics["q_policy"]), rel=1e-5)
 
 

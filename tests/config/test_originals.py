@@ -11,7 +11,7 @@ from edp.errors import UserError
 
 
 def resolved(preset, task="hopper-medium-v2", **given):
-    return choose(preset=preset, options=given).resolve(tasks.get(task))
+    return choose(preset=preset, options=given).resolve(tasks.get_task(task))
 
 
 @pytest.mark.parametrize("task", ["hopper-medium-v2", "antmaze-umaze-v0", "pen-cloned-v1", "kitchen-complete-v0"])
@@ -29,7 +29,7 @@ def test_a_preset_names_the_policy():
     assert defaults.choose_names(None, None, "td3bc-original") == ("td3bc", "deterministic")
     assert defaults.choose_names(None, "gaussian", "bc-original") == ("bc", "gaussian")
     with pytest.raises(UserError, match="preset td3bc-original sets `alpha`"):
-        choose("iql", None, "td3bc-original").resolve(tasks.get("hopper-medium-v2"))
+        choose("iql", None, "td3bc-original").resolve(tasks.get_task("hopper-medium-v2"))
 
 
 @pytest.mark.parametrize(
