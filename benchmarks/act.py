@@ -16,10 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from edp.acting import selection
+from edp.acting.actors import Actors
 from edp.acting.policy import LoadedPolicy
 from edp.algorithms.td3bc import TD3BC
 from edp.bench.flops import gemm, gemm_rate, matmul_flops
-from edp.bench.variants import machine
+from edp.bench.variants import describe_machine
 from edp.config.defaults import layers, resolve
 from edp.config.spec import DataOptions, EvalOptions, Spec, TrainOptions
 from edp.data import tasks
@@ -33,20 +34,21 @@ TASK = "walker2d-medium-v2"
 
 
 def policy(eas: int, **options) -> LoadedPolicy:
-    task, classes = tasks.get(TASK), (TD3BC, DiffusionConfig, DataOptions, TrainOptions, EvalOptions)
+    task, classes = tasks.get_task(TASK), (TD3BC, DiffusionConfig, DataOptions, TrainOptions, EvalOptions)
     parts = resolve(classes, layers("td3bc", "diffusion", task.domain, {}, None), {"eas": eas, **options}).parts
     spec, keys = Spec(task, *parts, units=identity_units(*task.dims)), jax.random.split(jax.random.key(0), 1)
-    models = (
+    actors = Actors(
         jax.vmap(lambda key: spec.policy.build(OBS, ACT, key))(keys),
         jax.vmap(lambda key: Critic(OBS, ACT, (256, 256, 256), key))(keys),
+        selection.selection_of(spec.evaluation),
     )
-    return LoadedPolicy(spec, models, spec.evaluation, draws=0)
+    return LoadedPolicy(spec, actors, spec.evaluation, draws=0)
 
 
 def flops_of(one: LoadedPolicy) -> int:
     inputs = jnp.zeros((1, 1, OBS)), jnp.zeros((1, 1)), jnp.zeros((1, 1), jnp.int32), jax.random.split(one._key, (1, 1))
-    act = lambda *args: selection.act.__wrapped__(*args, selection.selection_of(one.options))  # noqa: E731  # pyright: ignore[reportAttributeAccessIssue]
-    return matmul_flops(act, *one._models, None, *inputs)
+    act = lambda *args: selection.act.__wrapped__(*args, one._actors.selection)  # noqa: E731  # pyright: ignore[reportAttributeAccessIssue]
+    return matmul_flops(act, one._actors.policies, one._actors.critics, None, *inputs)
 
 
 def main() -> None:
@@ -80,7 +82,7 @@ def main() -> None:
         rows[name] = {"p50_ms": p50, "p99_ms": p99, "ms_at_gemm_rate": ideal, "ratio": p50 / ideal}
         print(f"{name:<30}{p50:>6.2f} ms{p99:>6.2f} ms{ideal:>11.2f} ms{p50 / ideal:>8.1f}")
     if values.json:
-        write_json(values.json, {"about": machine(), "gemm_gflops": rate / 1e9, "variants": rows})
+        write_json(values.json, {"about": describe_machine(), "gemm_gflops": rate / 1e9, "variants": rows})
 
 
 if __name__ == "__main__":

@@ -15,13 +15,13 @@ from pathlib import Path
 import jax
 
 from edp.algorithms import InitialState
-from edp.bench.variants import ACT, BATCH, OBS, machine, parts, random_data
+from edp.bench.variants import ACT, BATCH, OBS, build_parts, describe_machine, random_data
 from edp.config.spec import TrainOptions
 from edp.devices.seeds import seed_keys
 from edp.files import write_json
 from edp.runs.checkpoints import Checkpoints
 from edp.training import epoch
-from edp.training.state import learnable
+from edp.training.batch_source import make_batch_source
 
 STEPS, ROUNDS = 100, 12
 EVERY = TrainOptions().checkpoint_every
@@ -31,8 +31,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path)
     values = parser.parse_args()
-    (algorithm, policy), keys = parts("td3bc", "diffusion"), seed_keys(range(1))
-    data = jax.tree.map(jax.numpy.asarray, learnable(algorithm, policy, random_data()))
+    (algorithm, policy), keys = build_parts("td3bc", "diffusion"), seed_keys(range(1))
+    data = jax.tree.map(jax.numpy.asarray, make_batch_source(algorithm, policy, random_data()))
     states = epoch.init_states(InitialState(algorithm, policy, OBS, ACT), keys)
     step_keys = epoch.epoch_keys(keys, 1, STEPS)
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(states))
@@ -55,7 +55,7 @@ def main() -> None:
     without = statistics.median(times[False])
     cost = statistics.median(times[True]) - without
     result = {
-        "about": machine(),
+        "about": describe_machine(),
         "megabytes": size / 1e6,
         "seconds_each": cost,
         "seconds_blocked": statistics.median(blocked),

@@ -59,7 +59,7 @@ def scores(folder: Path, options: list[str]) -> np.ndarray | None:
 
 
 def train(task: str, options: list[str], folder: Path) -> np.ndarray:
-    """The scores of a run, which is begun or gone on with unless it has ended."""
+    """The scores of a run, which is started or resumed unless it has finished."""
     if scores(folder, options) is None:
         started = ["--resume", str(folder)] if (folder / "config.json").exists() else None
         words = started or [task, *options, "--out", str(folder)]

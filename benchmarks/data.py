@@ -2,7 +2,7 @@
 
     python benchmarks/data.py [--json results/data.json]
 
-Reading: two million random transitions at Hopper's shapes, each reader in a process of its own. Making: episodes of the
+Reading: two million random transitions at Hopper's shapes, each reader in a separate process. Making: episodes of the
 built-in Hopper policies, against the bare environment stepped through the same kind of episodes, in turns on one core.
 """
 

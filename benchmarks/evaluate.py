@@ -17,10 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 
 import edp.envs  # noqa: F401
+from edp.acting.actors import Actors
 from edp.acting.rollout import Pool, roll_out_policies
 from edp.acting.selection import Selection, act
-from edp.bench.flops import gemm, gemm_rate, matmul_flops, seconds
-from edp.bench.variants import machine
+from edp.bench.flops import gemm, gemm_rate, matmul_flops, time_call
+from edp.bench.variants import describe_machine
 from edp.files import write_json
 from edp.networks import Critic
 from edp.policies import DiffusionConfig
@@ -54,7 +55,8 @@ def main() -> None:
     actions = np.random.default_rng(0).uniform(-1, 1, (STEPS, EPISODES, ACT)).astype(np.float32)
 
     def whole() -> None:
-        found = roll_out_policies(policies, critics, [pool], episodes=EPISODES, seed=0, selection=Selection(ACTIONS))
+        actors = Actors(policies, critics, Selection(ACTIONS))
+        found = roll_out_policies(actors, [pool], episodes=EPISODES, seed=0)
         assert (found.lengths == STEPS).all()
 
     def environments() -> None:
@@ -66,11 +68,11 @@ def main() -> None:
 
     whole()
     gemm_rate(*multiply)
-    rounds = [(seconds(whole), seconds(environments), flops / gemm_rate(*multiply)) for _ in range(ROUNDS)]
+    rounds = [(time_call(whole), time_call(environments), flops / gemm_rate(*multiply)) for _ in range(ROUNDS)]
     ratios = [total / (env + network) for total, env, network in rounds]
     evaluation, env, network = (statistics.median(column) for column in zip(*rounds, strict=True))
     result = {
-        "about": machine(),
+        "about": describe_machine(),
         "evaluation_seconds": evaluation,
         "environment_seconds": env,
         "network_gflop": flops / 1e9,

@@ -15,13 +15,13 @@ from pathlib import Path
 import jax
 
 from edp.algorithms import InitialState
-from edp.bench.flops import seconds
-from edp.bench.variants import ACT, BATCH, OBS, machine, parts, random_data
+from edp.bench.flops import time_call
+from edp.bench.variants import ACT, BATCH, OBS, build_parts, describe_machine, random_data
 from edp.data.stream import Blocks
 from edp.devices.seeds import replicate, seed_keys, seed_sharding
 from edp.files import write_json
 from edp.training import epoch
-from edp.training.state import learnable
+from edp.training.batch_source import make_batch_source
 
 ROWS, BLOCK, STEPS, ROUNDS = 5_000_000, 262_144, 250, 7  # as many rows for each step as 1M rows for 1,000 steps
 
@@ -34,12 +34,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path)
     values = parser.parse_args()
-    (algorithm, policy), keys = parts("td3bc", "diffusion"), seed_keys(range(1))
+    (algorithm, policy), keys = build_parts("td3bc", "diffusion"), seed_keys(range(1))
     states = epoch.init_states(InitialState(algorithm, policy, OBS, ACT), keys)
     step_keys = epoch.epoch_keys(keys, 1, STEPS)
     put = partial(replicate, like=seed_sharding(1))
-    whole = put(learnable(algorithm, policy, random_data(ROWS)))
-    blocks = Blocks(learnable(algorithm, policy, random_data(ROWS), on_disk=True), BLOCK, 0, put)  # pyright: ignore
+    whole = put(make_batch_source(algorithm, policy, random_data(ROWS)))
+    blocks = Blocks(make_batch_source(algorithm, policy, random_data(ROWS), on_disk=True), BLOCK, 0, put)  # pyright: ignore
 
     compiled = epoch.epoch.lower(algorithm.update, states, whole, step_keys, batch_size=BATCH).compile()
     found = compiled.memory_analysis()
@@ -60,8 +60,8 @@ def main() -> None:
     rates: dict[str, list[float]] = {"whole": [], "blocks": []}
     run(whole), run(blocks(0))  # these compile
     for number in range(1, ROUNDS + 1):
-        rates["whole"].append(STEPS / seconds(lambda: run(whole)))
-        rates["blocks"].append(STEPS / seconds(lambda: run(blocks(number))))  # noqa: B023
+        rates["whole"].append(STEPS / time_call(lambda: run(whole)))
+        rates["blocks"].append(STEPS / time_call(lambda: run(blocks(number))))  # noqa: B023
     slower = [whole / part for whole, part in zip(rates["whole"], rates["blocks"], strict=True)]
     for name, found_rates in rates.items():
         print(f"{name:<8}{statistics.median(found_rates):6.1f} steps/s")
@@ -70,7 +70,7 @@ def main() -> None:
         write_json(
             values.json,
             {
-                "about": machine(),
+                "about": describe_machine(),
                 "bytes": bytes_ | {"states_beside_data": times},
                 "streaming": {"rows": ROWS, "block": BLOCK, "steps": STEPS, "steps_per_second": rates, "ratio": slower},
             },

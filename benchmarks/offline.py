@@ -17,8 +17,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from edp.acting import fqe
-from edp.acting.selection import acting_models, selection_of
-from edp.config.spec import acting_sampler
+from edp.acting.actors import Actors
 from edp.data.locate import find_task_file
 from edp.runs import load
 from edp.runs.directory import Run
@@ -33,7 +32,7 @@ def main() -> None:
     options, problem, rows = fqe.FQEOptions(), None, []
     for path in values.runs:
         folder = Run.open(path)
-        spec, found = load.load(folder)
+        spec, found = load.load_checkpoint(folder)
         if spec.policy.reads_histories:
             print(f"{path.name}: a policy that reads histories, passed over", file=sys.stderr)
             continue
@@ -41,9 +40,8 @@ def main() -> None:
             problem = fqe.prepare_problem(
                 load.read_run_data(folder, spec, load.locate_run_data(folder, spec, find_task_file)), options
             )
-        start, acting = time.perf_counter(), spec.evaluation
-        models = acting_models(found.tree, acting.act_with, acting_sampler(spec.algorithm, spec.policy, acting))
-        found_values = fqe.value_policies(*models, problem, options, selection_of(acting))
+        start = time.perf_counter()
+        found_values = fqe.value_policies(Actors.from_states(spec, spec.evaluation, found.tree), problem, options)
         curve = curve_from_evaluations(folder.training_evaluations())
         assert curve is not None
         scores = curve.scores[-1]

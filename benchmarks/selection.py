@@ -53,7 +53,7 @@ def main() -> None:
         for way in values.ways.split(","):
             evaluator = Evaluator(spec, replace(spec.evaluation, **(shared | WAYS[way])))
             for step in steps:
-                _, found = load.load(run, step)
+                _, found = load.load_checkpoint(run, step)
                 start = time.perf_counter()
                 scores = spec.task.score(evaluator.roll_out(found.tree).returns)
                 means = np.nanmean(scores, axis=1)

@@ -121,7 +121,7 @@ def main() -> None:
     policies = []
     for path in options.runs:
         folder = Run.open(path)
-        spec, checkpoint = load.load(folder)
+        spec, checkpoint = load.load_checkpoint(folder)
         dataset = load.read_run_data(folder, spec, load.locate_run_data(folder, spec, find_task_file))
         rows = np.random.default_rng(0).choice(len(dataset.obs), STATES, replace=False)
         models = acting_models(checkpoint.tree, "average", None)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edp.bench.variants import machine
+from edp.bench.variants import describe_machine
 from edp.data.formats.hdf5 import write_hdf5
 from edp.files import write_json
 
@@ -58,7 +58,7 @@ def main() -> None:
     print(f"to the first step: {cold:.1f} s, from then on {statistics.median(warm):.1f} s", end=" ")
     print(f"({min(warm):.1f} to {max(warm):.1f})")
     if values.json:
-        write_json(values.json, {"about": machine(), "cold_seconds": cold, "warm_seconds": warm})
+        write_json(values.json, {"about": describe_machine(), "cold_seconds": cold, "warm_seconds": warm})
 
 
 if __name__ == "__main__":

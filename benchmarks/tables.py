@@ -2,7 +2,7 @@
 
     python benchmarks/tables.py --rows 50000000 --json results/tables.json
 
-Each way of reading runs in a process of its own, in turns. ``pyarrow, streaming`` decodes the same columns batch by
+Each reader runs in a separate process, in turns. ``pyarrow, streaming`` decodes the same columns batch by
 batch and keeps nothing (but it reads the file ahead into memory, unless it is told not to: ``without buffer``);
 ``pyarrow, kept`` reads the table whole. ``edp`` makes transitions (observations in rows, next
 observations, episodes) in files that go away with the process, as ``edp train --block`` does; ``edp, in memory`` makes

@@ -12,11 +12,12 @@ from contextlib import suppress
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
 from edp.algorithms import ALGORITHMS
-from edp.bench.variants import Case, parts, training
+from edp.bench.variants import Case, build_parts, training_case
 from edp.cli.bench import measure_with_status, print_rates
 from edp.errors import UserError
 from edp.files import write_json
@@ -24,14 +25,16 @@ from edp.policies import POLICIES
 
 
 def variants() -> dict[str, Callable[[], Case]]:
-    td3bc = lambda rows=100_000, seeds=1, **options: training(*parts("td3bc", "diffusion", **options), rows, seeds)  # noqa: E731
+    def td3bc(rows: int = 100_000, seeds: int = 1, **options: Any) -> Case:
+        return training_case(*build_parts("td3bc", "diffusion", **options), rows, seeds)
+
     return {
         "td3bc, K = 100": lambda: td3bc(diffusion_steps=100),
         "td3bc, K = 5": lambda: td3bc(diffusion_steps=5),
         "td3bc, 10k rows": lambda: td3bc(10_000),
         "td3bc, 5M rows": lambda: td3bc(5_000_000),
         "td3bc, 5 seeds": lambda: td3bc(seeds=5),
-        "td3bc, fast": lambda: training(*parts("td3bc", "diffusion", "fast")),
+        "td3bc, fast": lambda: training_case(*build_parts("td3bc", "diffusion", "fast")),
     }
 
 
@@ -40,7 +43,7 @@ def pairs() -> dict[str, Callable[[], Case]]:
     cases = {}
     for name, policy in product(ALGORITHMS, POLICIES):
         with suppress(UserError):
-            cases[f"{name} + {policy}"] = partial(training, *parts(name, policy))
+            cases[f"{name} + {policy}"] = partial(training_case, *build_parts(name, policy))
     return cases
 
 

@@ -21,7 +21,7 @@ from edp.config import defaults
 from edp.devices.seeds import seed_keys
 from edp.policies import POLICIES, Policy
 from edp.training import epoch
-from edp.training.state import learnable
+from edp.training.batch_source import make_batch_source
 
 SMALL = {"lr": 3e-3, "tau": 0.01, "policy_target_after": 0, "hidden": (64,) * 3, "critic_hidden": (64, 64)}
 # Both modes exactly: the paper's sampler on fine noise levels. One of the two: Diffusion-QL's few, and less imitation.
@@ -57,7 +57,7 @@ def fit(case: Case, seed: int = 0) -> Policy:
     parts = ALGORITHMS[case.algorithm], POLICIES[case.policy]
     layers = defaults.layers(case.algorithm, case.policy, "locomotion", {}, None)
     algorithm, policy = defaults.resolve(parts, [*layers, ("small", SMALL)], case.options).parts
-    data = jax.tree.map(jnp.asarray, learnable(algorithm, policy, contextual_bandit.make(4000, seed)))
+    data = jax.tree.map(jnp.asarray, make_batch_source(algorithm, policy, contextual_bandit.make(4000, seed)))
     keys = seed_keys(range(seed, seed + 1))
     states = epoch.init_states(InitialState(algorithm, policy, 1, 1), keys)
     states, *_ = epoch.epoch(algorithm.update, states, data, epoch.epoch_keys(keys, 1, case.steps), batch_size=256)

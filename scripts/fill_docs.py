@@ -1,4 +1,4 @@
-"""Put the numbers of results/ into the documents, between their marks.
+"""Write the numbers of results/ into the documentation.
 
     python scripts/fill_docs.py [--check]
 
@@ -51,7 +51,7 @@ def prose(text: str) -> str:
 def about() -> str:
     return prose(f"""
         All numbers here were measured on {machine()}, whose speed varies by a factor of two within minutes, unless
-        something else is said. So only ratios measured in alternation in one process are meaningful. Medians and
+        stated otherwise. So only ratios measured in alternation in one process are meaningful. Medians and
         spreads are in `results/`, and this page is filled from there (`python scripts/fill_docs.py`).
         """)
 

@@ -1,7 +1,7 @@
 """Train the behaviours behind the built-in data sets, online, on D4RL's physics.
 
-A development tool: the package ships two actors that this script made and never needs the script itself. In an
-environment of its own (it brings PyTorch along, so take the CPU build of that first):
+A development tool: the package ships two actors that this script made and never needs the script itself. In a
+separate environment (it brings PyTorch along, so take the CPU build of that first):
 
     pip install torch --index-url YOUR-CPU-INDEX && pip install sbx-rl -e .
     python scripts/train_behaviours.py --env edp/hopper-d4rl-v2 --out runs/behaviours

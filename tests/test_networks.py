@@ -5,7 +5,7 @@ import pytest
 from jax.extend.core import jaxprs_in_params
 
 from edp.diffusion import Sampler, Schedule
-from edp.networks import Critic, NoiseNet, mish
+from edp.networks import MLP, Critic, NoiseNet, dropout, mish
 
 
 def reference_mish(x):
@@ -70,3 +70,36 @@ def test_one_of_is_a_fair_coin(rng):
     is_second = np.isclose(ones, both[1][None], rtol=1e-5).all(axis=1)
     assert (is_first ^ is_second).all()
     assert is_first.mean() == pytest.approx(0.5, abs=0.1)
+
+
+def test_relu_networks_by_hand():
+    net = MLP(1, (2,), 1, jax.random.key(0), activation="relu")
+    (w1, b1), (w2, b2) = ((np.asarray(layer.weight), np.asarray(layer.bias)) for layer in net.layers)
+    x = np.array([[-2.0], [0.5], [3.0]], np.float32)
+    np.testing.assert_allclose(net(jnp.asarray(x)), np.maximum(x @ w1 + b1, 0) @ w2 + b2, rtol=1e-5)
+
+
+def test_the_activation_does_not_change_the_arrays():
+    """Checkpoints know arrays by their names, and seeds give the same initial parameters."""
+    named = [
+        {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(net)}
+        for net in (MLP(2, (4,), 1, jax.random.key(0)), MLP(2, (4,), 1, jax.random.key(0), activation="relu"))
+    ]
+    assert named[0].keys() == named[1].keys() == {f".layers[{i}].{part}" for i in (0, 1) for part in ("weight", "bias")}
+    assert all((named[0][name] == named[1][name]).all() for name in named[0])
+
+
+def test_dropout_keeps_the_mean_and_drops_the_share():
+    x = jnp.ones((200, 500))
+    dropped = np.asarray(dropout(x, 0.2, jax.random.key(0)))
+    assert set(np.unique(dropped)) == {0.0, np.float32(1 / 0.8)}
+    assert dropped.mean() == pytest.approx(1, abs=0.01)
+    assert (dropped == 0).mean() == pytest.approx(0.2, abs=0.01)
+
+
+def test_a_network_with_dropout_is_the_network_on_average():
+    """Exactly so with one hidden layer, since the output is linear in what is dropped."""
+    net, x = MLP(3, (64,), 2, jax.random.key(0), activation="relu"), jnp.ones((1, 3))
+    many = jax.vmap(lambda key: net.with_dropout(x, 0.1, key))(jax.random.split(jax.random.key(1), 4000))
+    np.testing.assert_allclose(many.mean(axis=0), net(x), atol=0.02)
+    np.testing.assert_allclose(net.with_dropout(x, 0.0, jax.random.key(2)), net(x), rtol=1e-6)

@@ -2,7 +2,7 @@
 
 Importing this module registers ``Heating-v0``; in this folder, ``--env heating:Heating-v0`` finds it.
 
-Every half hour somebody sets the temperature of the water that flows to the radiators and how far their valve is open.
+Every half hour an operator sets the temperature of the water that flows to the radiators and opens their valve.
 Three bodies store heat: the radiators with their water, the room, and the walls. The sun and the weather change, and
 the price of electricity depends on the hour. The hotter the water, the more electricity a unit of heat takes. The
 reward is in euros: what the electricity cost and what the cold or the heat in the room is worth, both negative.

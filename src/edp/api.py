@@ -14,12 +14,15 @@ from edp.training import prepare
 
 
 def open_log(data: str | Path, columns: Mapping[str, Any] | None = None) -> Log:
-    """Open a file, a folder of tables, or ``minari:NAME``. ``columns`` gives the meaning of a table's columns."""
+    """Open a file, a folder of tables, or a name with a prefix such as ``minari:``.
+
+    ``columns`` gives the meaning of a table's columns.
+    """
     return formats.open_log(str(data), columns or {})
 
 
 def write(log: Log, to: str | Path) -> str:
-    """Write a log in the format that the name says: .hdf5, .npz, .csv, .parquet, or ``minari:NAME``."""
+    """Write a log, and return where it is. The suffix or prefix of ``to`` decides the format."""
     return formats.write_log(str(to), log)
 
 
@@ -38,12 +41,12 @@ def fit(
     """Train a policy, as ``edp train`` does, and load it.
 
     Args:
-        data: a log, a place as for ``open_log``, or the name of a task.
+        data: a log, a file or name as for ``open_log``, or the name of a task.
         out: the run directory.
         algo: the algorithm.
         policy: the policy class.
         preset: a named set of options.
-        env: a Gymnasium environment to evaluate in (ID or module:ID), for data of your own.
+        env: a Gymnasium environment to evaluate in (ID or module:ID), if ``data`` is not a task.
         columns: the meaning of a table's columns.
         on_event: called with every event of training: epochs, evaluations, validations, failures of seeds.
         **options: the options of ``edp train`` by name, for example ``steps=10_000``.

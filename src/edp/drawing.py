@@ -14,7 +14,7 @@ from edp.files import replacing, write_errors
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Of runs, in this order. The page takes them from here, too.
+# The colours of runs, in this order, in figures and on the page.
 COLOURS = ["#2f7ed8", "#d9641e", "#2a9d5c", "#b455c9", "#c9a400", "#d23f57", "#1ba3b3", "#8d6e4f", "#7a85ff", "#7f8a94"]
 BLUE, ORANGE = COLOURS[:2]
 GREY, LIGHT = "#6b7280", "#c3c8cf"

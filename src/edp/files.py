@@ -1,4 +1,4 @@
-"""Files: the one way to write them, and the cache folder."""
+"""Writing files, and the cache folder."""
 
 import json
 import os
@@ -71,7 +71,7 @@ def cannot_write(path: Path, error: OSError) -> UserError:
 
 
 def remove_temporary(folder: Path) -> None:
-    """Remove what a crash left behind while it was writing."""
+    """Remove temporary files of writes that a crash interrupted."""
     for left in folder.glob(f".*{TEMPORARY}*"):
         left.unlink()
 

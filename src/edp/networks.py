@@ -1,4 +1,4 @@
-"""The networks of the paper: multi-layer perceptrons with Mish, a time embedding, and an ensemble of critics."""
+"""The networks of the paper: multi-layer perceptrons, a time embedding, and an ensemble of critics."""
 
 import math
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 TIME_WIDTH = 16
 MAX_PERIOD = 10_000
@@ -40,6 +40,14 @@ def _mish_backward(x: Array, cotangent: Array) -> tuple[Array]:
 mish.defvjp(_mish_forward, _mish_backward)
 
 
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"mish": mish, "relu": jax.nn.relu}
+
+
+def dropout(x: Array, rate: float, key: PRNGKeyArray) -> Array:
+    """x with a random share ``rate`` of its entries set to 0, and the others scaled up so that the mean stays."""
+    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
+
+
 class Linear(eqx.Module):
     """x · weight + bias for each row x."""
 
@@ -55,13 +63,25 @@ class Linear(eqx.Module):
 
 
 class MLP(eqx.Module):
-    """Linear layers with Mish between them, and optionally a layer norm (without parameters) before each Mish."""
+    """Linear layers with activations between them.
+
+    With ``norm``, there is a layer norm (without parameters) before each activation.
+    """
 
     layers: tuple[Linear, ...]
     norm: bool = eqx.field(static=True, default=False)
+    activation: str = eqx.field(static=True, default="mish")
 
-    def __init__(self, inputs: int, hidden: tuple[int, ...], outputs: int, key: PRNGKeyArray, norm: bool = False):
-        self.norm = norm
+    def __init__(
+        self,
+        inputs: int,
+        hidden: tuple[int, ...],
+        outputs: int,
+        key: PRNGKeyArray,
+        norm: bool = False,
+        activation: str = "mish",
+    ):
+        self.norm, self.activation = norm, activation
         widths = (inputs, *hidden, outputs)
         keys = jax.random.split(key, len(widths) - 1)
         self.layers = tuple(Linear(*pair, key=k) for *pair, k in zip(widths[:-1], widths[1:], keys, strict=True))
@@ -72,7 +92,17 @@ class MLP(eqx.Module):
     def after_first(self, x: Float[Array, "n hidden"]) -> Float[Array, "n outputs"]:
         """The output of the network, from the output of its first layer."""
         for layer in self.layers[1:]:
-            x = layer(mish(jax.nn.standardize(x) if self.norm else x))
+            x = layer(self.activate(x))
+        return x
+
+    def activate(self, x: Float[Array, "n hidden"]) -> Float[Array, "n hidden"]:
+        return ACTIVATIONS[self.activation](jax.nn.standardize(x) if self.norm else x)
+
+    def with_dropout(self, x: Float[Array, "n inputs"], rate: float, key: PRNGKeyArray) -> Float[Array, "n outputs"]:
+        """The output of the network with dropout after each activation."""
+        x = self.layers[0](x)
+        for layer, layer_key in zip(self.layers[1:], jax.random.split(key, len(self.layers) - 1), strict=True):
+            x = layer(dropout(self.activate(x), rate, layer_key))
         return x
 
 
@@ -125,9 +155,10 @@ class Critic(eqx.Module):
         key: PRNGKeyArray,
         size: int = 2,
         norm: bool = False,
+        activation: str = "mish",
     ):
         keys = jax.random.split(key, size)
-        self.members = eqx.filter_vmap(lambda k: MLP(obs_dim + act_dim, hidden, 1, k, norm))(keys)
+        self.members = eqx.filter_vmap(lambda k: MLP(obs_dim + act_dim, hidden, 1, k, norm, activation))(keys)
 
     def __call__(self, obs: Float[Array, "n obs"], action: Float[Array, "n act"]) -> Float[Array, "members n"]:
         x = jnp.concatenate([obs, action], axis=-1)
@@ -135,6 +166,9 @@ class Critic(eqx.Module):
 
     def one_of(self, obs: Array, action: Array, key: PRNGKeyArray) -> Float[Array, " n"]:
         """The values of one random member, the same for the whole batch."""
-        member = jax.random.randint(key, (), 0, self.members.layers[0].bias.shape[0])
-        chosen = jax.tree.map(lambda leaf: leaf[member], self.members)
+        return self.member(jax.random.randint(key, (), 0, self.members.layers[0].bias.shape[0]), obs, action)
+
+    def member(self, index: int | Int[Array, ""], obs: Array, action: Array) -> Float[Array, " n"]:
+        """The values of one member."""
+        chosen = jax.tree.map(lambda leaf: leaf[index], self.members)
         return chosen(jnp.concatenate([obs, action], axis=-1))[:, 0]

@@ -10,7 +10,7 @@ import pytest
 
 import edp
 from edp.acting import fqe
-from edp.acting.selection import Selection
+from edp.acting.actors import Actors
 from edp.cli import main
 from edp.data.dataset import Dataset
 from edp.runs.directory import Run
@@ -21,7 +21,7 @@ OPTIONS = fqe.FQEOptions(fqe_steps=1000, fqe_rows=2000, fqe_batch=128, fqe_disco
 
 @pytest.fixture(autouse=True)
 def small_network(monkeypatch):
-    """These problems do not need the width of the network that is used for real data."""
+    """Use a small network, which is enough for these problems."""
     monkeypatch.setattr(fqe, "HIDDEN", (64, 64))
 
 
@@ -46,7 +46,7 @@ def data(rng, reach=1.0, rows=2000):
 
 def values(dataset, slopes, options=OPTIONS):
     problem = fqe.prepare_problem(dataset, options)
-    return fqe.value_policies(Line(jnp.array(slopes)), None, problem, options, Selection())
+    return fqe.value_policies(Actors(Line(jnp.array(slopes)), None), problem, options)
 
 
 def test_known_values(rng):
@@ -63,7 +63,7 @@ def test_terminals_end_the_return(rng):
 
 
 def test_far_from_the_data_costs(rng):
-    """The data's actions reach to 0.2; a policy that goes to 1 is a guess without the penalty, and low with it."""
+    """The data's actions reach 0.2. The penalty lowers the value of a policy whose actions reach 1."""
     near, far = values(data(rng, reach=0.2), [0.1, 1.0], OPTIONS)
     careful = fqe.FQEOptions(**{**vars(OPTIONS), "fqe_penalty": 1.0})
     near_again, far_again = values(data(rng, reach=0.2), [0.1, 1.0], careful)

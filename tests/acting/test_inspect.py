@@ -141,7 +141,7 @@ def test_point_maze_is_a_maze():
     assert inspect.position_of(env, obs) == pytest.approx(obs["achieved_goal"])
     assert inspect.goal_of(env) == pytest.approx(obs["desired_goal"])
     walls = np.array(ground["walls"])
-    assert np.abs(walls - inspect.position_of(env, obs)).max(axis=1).min() >= 0.5  # it is not inside of one
+    assert np.abs(walls - inspect.position_of(env, obs)).max(axis=1).min() >= 0.5  # it is not inside a wall
     env.close()
 
 
@@ -186,7 +186,7 @@ def test_an_environment_of_one_s_own_is_made_on_the_user_s_word_alone(hopper_fil
     (tmp_path / "run" / "config.json").write_text(json.dumps(config), encoding="utf-8")
     report(tmp_path / "run", out=tmp_path / "report.html")
     assert "was trained with --env nobody_has_this:Env-v0" in capsys.readouterr().err
-    assert "episode" not in seen(tmp_path / "run")  # which is looked at again once it can be played
+    assert "episode" not in seen(tmp_path / "run")  # the policy is inspected again once an episode can be played
     assert (
         main(["report", str(tmp_path / "run"), "--look", "--env", "Hopper-v5", "--out", str(tmp_path / "b.html")]) == 0
     )

@@ -14,7 +14,7 @@ from support.own_data import SMALL, Room
 
 @pytest.fixture
 def short(monkeypatch):
-    """What takes 10,000 steps otherwise."""
+    """Lower the limit of 10,000 steps, to be quick."""
     for module in ("edp.envs.make", "edp.data.synthesis.record", "edp.acting.evaluator", "edp.cli.display"):
         monkeypatch.setattr(f"{module}.MOST_STEPS", 30)
 
@@ -42,7 +42,7 @@ def test_environments_are_looked_for_in_the_current_folder(tmp_path, monkeypatch
     assert str(tmp_path) not in sys.path
     monkeypatch.delitem(sys.modules, "room_of_mine")
     with pytest.raises(UserError, match="No module named 'room_of_mine'"):
-        edp.record("room_of_mine:Here-v0")  # a program says where its modules are
+        edp.record("room_of_mine:Here-v0")  # a program can extend sys.path
 
 
 def test_an_evaluation_of_nothing_but_failures_is_one(tmp_path, capsys):

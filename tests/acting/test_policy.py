@@ -51,7 +51,7 @@ def test_no_observation_at_all(folder):
 
 
 def test_it_acts_as_in_the_run_s_evaluation(folder):
-    """The same draws are not promised, but without any chance the same actions are."""
+    """Random numbers may differ, but without noise the actions are the same."""
     import gymnasium
 
     import edp.envs

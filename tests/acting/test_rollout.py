@@ -5,6 +5,7 @@ import jax
 import numpy as np
 import pytest
 
+from edp.acting.actors import Actors
 from edp.acting.rollout import Pool, roll_out, roll_out_policies
 from edp.acting.selection import Selection
 from edp.envs.make import make_env
@@ -13,7 +14,7 @@ from edp.policies import DiffusionConfig, TransformerConfig
 
 
 class Countdown(gymnasium.Env):
-    """Rewards the action for as many steps as the seed of its reset says."""
+    """An episode lasts as many steps as the seed of its reset. The reward is the action."""
 
     observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,))
 
@@ -38,7 +39,7 @@ def test_episodes_of_different_lengths_end_on_their_own(size):
 
 
 class Faulty(Countdown):
-    """Raises, or gives NaN, in the episodes of some seeds."""
+    """Raises or returns NaN in the episodes of some seeds."""
 
     def reset(self, *, seed=None, options=None):
         if seed == 5:
@@ -71,13 +72,12 @@ def test_scores_do_not_depend_on_the_number_of_environments(config):
     """Bit for bit, on real physics."""
     policies = jax.vmap(lambda key: config.build(11, 3, key))(jax.random.split(jax.random.key(0), 2))
     critics = jax.vmap(lambda key: Critic(11, 3, (8,), key))(jax.random.split(jax.random.key(1), 2))
+    actors = Actors(policies, None, Selection(1)) if config.deterministic else Actors(policies, critics, Selection(3))
     found = [
         roll_out_policies(
-            policies,
-            None if config.deterministic else critics,
+            actors,
             [Pool(lambda: make_env("edp/hopper-d4rl-v2"), size) for _ in range(2)],
             episodes=4,
-            selection=Selection(1 if config.deterministic else 3),
             seed=7,
         )
         for size in (1, 3, 4)

@@ -71,7 +71,7 @@ POLICIES = {
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_controlled_sampling_has_the_right_limits(name):
-    """1 and 1 change nothing; without noise the same state gives the same action; a sharper policy varies less."""
+    """A scale and noise of 1 change nothing; without noise, sampling is deterministic; a sharper policy varies less."""
     policy, obs = POLICIES[name].build(3, 2, jax.random.key(0)), jnp.ones((400, 3))
     sample = jax.jit(lambda key, control: policy.sample(obs, key, control))
     plain = sample(jax.random.key(1), Control())

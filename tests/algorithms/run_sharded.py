@@ -10,7 +10,7 @@ from test_contract import make_data, setup
 from edp.cli import main
 from edp.devices.seeds import replicate, seed_keys, seed_sharding
 from edp.runs.directory import Run
-from edp.runs.load import load
+from edp.runs.load import load_checkpoint
 from edp.training import epoch
 
 update, init = setup("td3bc", "diffusion")
@@ -40,6 +40,6 @@ many = ["train", "hopper-medium-v2", "--data", file, "--seeds", "8", *small]
 assert main([*many, "--steps", "40", "--out", f"{folder}/many"]) == 0
 assert main([*many, "--steps", "20", "--out", f"{folder}/resumed"]) == 0
 assert main(["train", "--resume", f"{folder}/resumed", "--steps", "40"]) == 0
-states = [jax.tree.leaves(load(Run.open(Path(folder, name)))[1].tree) for name in ("many", "resumed")]
+states = [jax.tree.leaves(load_checkpoint(Run.open(Path(folder, name)))[1].tree) for name in ("many", "resumed")]
 for one, other in zip(*states, strict=True):
     np.testing.assert_array_equal(np.asarray(one), np.asarray(other))

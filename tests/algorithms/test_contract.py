@@ -30,7 +30,7 @@ SMALL = {
 
 
 def configure(algorithm, policy, **options):
-    """The two parts with the values that they have on the command line, but small."""
+    """An algorithm and a policy with their default options, but small networks."""
     classes, layers = (
         (ALGORITHMS[algorithm], POLICIES[policy]),
         defaults.layers(algorithm, policy, "locomotion", {}, None),
@@ -65,9 +65,9 @@ def make_data(kind="transitions"):
         behaviours=[],
     )
     made = {
-        "transitions": lambda: stream.pack(episodes.transitions(dataset)),
-        "tails": lambda: stream.pack(episodes.transitions(dataset, episodes.tails(dataset, 0.99))),
-        "windows": lambda: episodes.sequences(dataset, SMALL["context"], 10.0),
+        "transitions": lambda: stream.pack(episodes.to_transitions(dataset)),
+        "tails": lambda: stream.pack(episodes.to_transitions(dataset, episodes.episode_tails(dataset, 0.99))),
+        "windows": lambda: episodes.to_sequences(dataset, SMALL["context"], 10.0),
     }[kind]()
     return jax.tree.map(jnp.asarray, made)
 

@@ -37,7 +37,7 @@ def test_dt_loss_is_the_squared_error_of_real_steps(model, windows):
 
 
 def test_actions_depend_on_the_past_alone(model, windows):
-    """Not on later steps, not on the action of the same step, and not on padding."""
+    """An action does not depend on later steps, on the action of the same step, or on padding."""
     before = np.asarray(model(windows))
     for name in ("obs", "action", "to_go"):
         column = getattr(windows, name)

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from edp.algorithms.actor_critic import critic_loss
 from edp.algorithms.base import adam, descend, for_each_member, init_learner
+from edp.algorithms.losses import critic_loss
 from edp.algorithms.td3bc import TD3BC
 from edp.networks import Critic
 from edp.policies import Fit, Policy

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from edp.algorithms import AWAC, AWR, CRR, IQL, OneStep
-from edp.algorithms.actor_critic import value_loss
 from edp.algorithms.awr import standardise
 from edp.algorithms.crr import advantage_over
+from edp.algorithms.losses import value_loss
 from edp.algorithms.weighted import binary, exponential, softmax, weighted_loss
 from edp.batches import Tail, Transitions
 from edp.errors import UserError

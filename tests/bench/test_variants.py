@@ -4,7 +4,7 @@ from edp.bench import variants
 
 
 def test_rates_are_compared_round_by_round():
-    """A machine that is twice as slow in every other round makes no difference to what is compared in turns."""
+    """Ratios within a round do not change if the machine is twice as slow in every other round."""
     assert variants.median_ratio([20, 10, 20, 10, 20], [10, 5, 10, 5, 10]) == 2
 
 

@@ -15,7 +15,7 @@ def test_ablate_writes_scores_and_a_picture_for_every_value(run_folder, fails, m
         {name: entry._replace(values=entry.values[:2]) for name, entry in ACTING.items()},
     )
     assert "did you mean 'noise'" in fails("ablate", "nois", run_folder)
-    assert "varies that option itself" in fails("ablate", "noise", run_folder, "--initial-noise", "0.5")
+    assert "varies that option" in fails("ablate", "noise", run_folder, "--initial-noise", "0.5")
     trained = [row for row in evaluations(run_folder) if row["kind"] == "training"]
     for name, entry in ACTING.items():
         assert main(["ablate", name, str(run_folder), "--episodes", "1"]) == 0

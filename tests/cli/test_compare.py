@@ -1,4 +1,4 @@
-"""edp compare: methods and their chances."""
+"""edp compare: scores of methods, and the probability that one is better."""
 
 import json
 import shutil

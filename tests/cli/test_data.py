@@ -70,6 +70,6 @@ def test_look_alikes_are_made_and_marked_in_everything_that_is_shown(capsys, tmp
     shown = capsys.readouterr().out
     assert "regenerated: a look-alike of hopper-medium-v2, not D4RL's file" in shown
     assert "hopper-medium-v2 (regenerated data)" in shown
-    assert "the paper" not in shown  # whose numbers are for other data
+    assert "the paper" not in shown  # the paper's scores are for other data
     assert main(["eval", str(tmp_path / "run")]) == 0
     assert "hopper-medium-v2 (regenerated data)" in capsys.readouterr().out

@@ -36,7 +36,7 @@ def test_a_conversion_that_is_ended_leaves_nothing_behind(to, writer, minari_fol
     assert read_dataset(formats.open_log(to)).obs.shape == (30, 3)
 
 
-def test_what_a_killed_conversion_leaves_is_in_nobody_s_way(minari_folder, tmp_path):
+def test_a_killed_conversion_leaves_nothing_that_minari_lists(minari_folder, tmp_path):
     log = edp.record("Room-v0", episodes=2)
     (tmp_path / "minari" / ".edp-killed" / "mine" / "room-v0" / "data").mkdir(parents=True)
     assert main(["data", "convert", edp.write(log, tmp_path / "a.hdf5"), "minari:mine/room-v0"]) == 0
@@ -70,11 +70,11 @@ def test_a_format_without_a_place_for_the_environment_says_so(tmp_path, capsys):
     file = edp.write(recorder.log(), tmp_path / "a.hdf5")
     assert formats.open_log(file).env_options == {"goal": 19.0, "max_episode_steps": 15}
     assert main(["data", "convert", file, str(tmp_path / "a.csv")]) == 0
-    assert "a.csv: will not say that this was recorded in Room-v0 (only .hdf5 and" in capsys.readouterr().err
+    assert "a.csv: the environment Room-v0 is not stored" in capsys.readouterr().err
 
 
 def test_an_environment_that_minari_cannot_know_is_said(minari_folder, tmp_path, capsys):
     rows = np.zeros((3, 2)), np.zeros((3, 1)), np.zeros(3), np.array([False, False, True])
     file = edp.write(edp.from_arrays(*rows, env="Elsewhere-v0"), tmp_path / "a.hdf5")
     assert main(["data", "convert", file, "minari:mine/elsewhere-v0"]) == 0
-    assert "recorded in Elsewhere-v0 (it is not registered here)" in capsys.readouterr().err
+    assert "the environment Elsewhere-v0 is not stored: it is not registered here" in capsys.readouterr().err

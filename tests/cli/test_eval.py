@@ -1,4 +1,4 @@
-"""edp eval: scores, options, films, and damaged runs."""
+"""edp eval: scores, options, videos, and damaged runs."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def test_eval_films_an_episode_or_says_why_not(run_folder, tmp_path, capsys, mon
     """Which of the two depends on the machine's OpenGL; both are checked where there is one."""
     assert "a video is .gif or .mp4" in fails("eval", run_folder, "--video", tmp_path / "a.avi")
     film = tmp_path / "a.gif"
-    monkeypatch.setenv("MUJOCO_GL", os.environ.get("MUJOCO_GL", ""))  # what is set on the way is undone
+    monkeypatch.setenv("MUJOCO_GL", os.environ.get("MUJOCO_GL", ""))  # restores the variable afterwards
     words = ["eval", str(run_folder), "--video", str(film), "--episodes", "2"]
     if not can_render():
         assert "install EGL or OSMesa" in fails(*words)

@@ -73,7 +73,7 @@ def test_a_data_set_that_does_not_fit_the_task_is_refused(fails, hopper_file, tm
 
 def test_an_existing_run_is_not_overwritten(run_folder, fails, hopper_file):
     before = (run_folder / "config.json").read_bytes()
-    assert "already there" in fails("train", "hopper-medium-v2", "--data", hopper_file, "--out", run_folder)
+    assert "exists already" in fails("train", "hopper-medium-v2", "--data", hopper_file, "--out", run_folder)
     assert (run_folder / "config.json").read_bytes() == before
 
 

@@ -100,7 +100,9 @@ OPTIONS = {entry.name for cls in CLASSES for entry in fields(cls)}
 @pytest.mark.parametrize("table", [defaults.DOMAINS, defaults.PRESETS])
 def test_every_name_in_the_tables_is_known(table):
     for values in table.values():
-        assert values.keys() <= OPTIONS | {"algo"}
+        assert values.keys() <= OPTIONS | {"algo", "policy", "where"}
+        for place in values.get("where", {}).values():
+            assert place.keys() <= OPTIONS
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS.values())

@@ -58,7 +58,7 @@ def an_episode(**changed):
         ({"termnated": True}, "unknown key 'termnated': did you mean 'terminated'?"),
         ({"infos": {}}, "unknown key 'infos'"),
         ({"observations": np.zeros((6, 2)), "next_observations": np.zeros((5, 2))}, "give one of them"),
-        ({"observations": np.zeros(5)}, "observations has shape (5,): one row a step, so (5, 1) for one number"),
+        ({"observations": np.zeros(5)}, "observations has shape (5,): give a row for each step, (5, 1) for one number"),
     ],
 )
 def test_episodes_that_are_not_understood(changed, message):

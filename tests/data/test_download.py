@@ -1,4 +1,4 @@
-"""Downloads from a server on this machine that behaves as badly as it is told to."""
+"""Downloads from a local server that fails on request."""
 
 import hashlib
 import threading
@@ -72,7 +72,7 @@ def test_a_broken_connection_is_resumed(url, server, tmp_path):
 
 def test_a_later_call_goes_on_where_an_earlier_one_gave_up(url, server, tmp_path):
     server.faults = [200, *[503] * 4]
-    with pytest.raises(UserError, match=r"503.*200 bytes are kept, try again to go on"):
+    with pytest.raises(UserError, match=r"503.*200 bytes are kept; run the command again to continue"):
         fetch(url, tmp_path / "f", SUM, pause=0)
     assert not (tmp_path / "f").exists()
     fetch(url, tmp_path / "f", SUM, pause=0)
@@ -93,7 +93,7 @@ def test_a_part_of_another_file_is_thrown_away(url, tmp_path):
 
 
 def test_a_wrong_sum_leaves_nothing(url, tmp_path):
-    with pytest.raises(UserError, match="not the known file"):
+    with pytest.raises(UserError, match="not the expected one"):
         fetch(url, tmp_path / "f", "0" * 64, pause=0)
     assert list(tmp_path.iterdir()) == []
 

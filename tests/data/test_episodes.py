@@ -22,14 +22,14 @@ def dataset():
 
 
 def test_tails_are_discounted_returns_to_the_end_of_the_episode(dataset):
-    tail = episodes.tails(dataset, 0.5)
+    tail = episodes.episode_tails(dataset, 0.5)
     np.testing.assert_allclose(tail.reward, [1 + 1, 2, 3 + 2 + 1.25, 4 + 2.5, 5, 6])
     np.testing.assert_allclose(tail.discount, [0, 0, 0.125, 0.25, 0.5, 0.5])
     np.testing.assert_allclose(tail.obs[:, 0], [2, 2, 5, 5, 5, 6])
 
 
 def test_sequences_know_the_return_to_go_and_the_step(dataset):
-    made = episodes.sequences(dataset, context=2, return_scale=10.0)
+    made = episodes.to_sequences(dataset, context=2, return_scale=10.0)
     np.testing.assert_allclose(made.to_go, np.array([3, 2, 12, 9, 5, 6]) / 10)
     np.testing.assert_array_equal(made.step, [0, 1, 0, 1, 2, 0])
 
@@ -37,7 +37,7 @@ def test_sequences_know_the_return_to_go_and_the_step(dataset):
 def test_windows_stay_within_their_episode(dataset):
     import jax
 
-    made = jax.tree.map(jax.numpy.asarray, episodes.sequences(dataset, context=3, return_scale=1.0))
+    made = jax.tree.map(jax.numpy.asarray, episodes.to_sequences(dataset, context=3, return_scale=1.0))
     windows = made.draw(jax.random.key(0), 300)
     assert windows.mask.shape == (100, 3)
     for obs, step, mask in zip(windows.obs[:, :, 0], windows.step, windows.mask, strict=True):
@@ -53,6 +53,13 @@ def test_windows_stay_within_their_episode(dataset):
 def test_the_best_episodes_by_return(dataset, share, rows):
     np.testing.assert_array_equal(np.flatnonzero(episodes.mark_best(dataset, share)), rows)
     np.testing.assert_array_equal(episodes.prepare_episodes(dataset, "raw", share).learned.obs[:, 0], rows)
+
+
+@pytest.mark.parametrize(("share", "rows"), [(0.01, [2, 3, 4]), (0.6, [2, 3, 4]), (0.7, [2, 3, 4, 5])])
+def test_the_best_episodes_up_to_a_share_of_the_transitions(dataset, share, rows):
+    """The episodes have 2, 3 and 1 of the 6 rows; those that are kept have fewer than the share."""
+    kept = episodes.prepare_episodes(dataset, "raw", share, best_of="transitions").learned
+    assert list(kept.obs[:, 0]) == rows
 
 
 def test_the_best_episodes_keep_the_scale_of_all(dataset):
@@ -103,7 +110,7 @@ def slow_n_step(data, count, discount):
 @pytest.mark.parametrize("piece", [2, 65_536])
 def test_n_step_returns_go_as_far_as_the_episode(dataset, count, piece, monkeypatch):
     monkeypatch.setattr(episodes, "PIECE", piece)
-    made = episodes.n_step(dataset, count, 0.5)
+    made = episodes.with_n_step_rewards(dataset, count, 0.5)
     reward, next_obs, not_done = slow_n_step(dataset, count, 0.5)
     np.testing.assert_allclose(made.reward, reward)
     np.testing.assert_allclose(made.next_obs[:, 0], next_obs)
@@ -123,7 +130,7 @@ def test_n_step_targets_agree_with_one_step_targets_of_the_true_values(dataset):
     )
     data = dataset._replace(reward=reward)
     for count in (1, 2, 5):
-        made = episodes.n_step(data, count, 0.5)
+        made = episodes.with_n_step_rewards(data, count, 0.5)
         target = made.reward + 0.5 * made.not_done * 2.0 * made.next_obs[:, 0]
         np.testing.assert_allclose(target, 2.0 * dataset.obs[:, 0], atol=1e-6)
 
@@ -152,7 +159,7 @@ def test_held_out_episodes_are_not_learned_from(dataset):
 
 
 def test_files_stay_files(dataset, tmp_path, monkeypatch):
-    """What is too large for the memory is not read into it on the way."""
+    """Data on disk is not read into memory as a whole."""
     monkeypatch.setenv("EDP_CACHE", str(tmp_path))
     from edp.data.arrays import from_arrays
     from edp.data.dataset import read_dataset
@@ -162,5 +169,5 @@ def test_files_stay_files(dataset, tmp_path, monkeypatch):
     data = read_dataset(log, on_disk=True)
     learned, held = episodes.prepare_episodes(data, "unit", 0.9, 0.34)
     assert held is not None
-    for part in (data.obs, learned.obs, held.next_obs, episodes.n_step(data, 2, 0.9).next_obs):
+    for part in (data.obs, learned.obs, held.next_obs, episodes.with_n_step_rewards(data, 2, 0.9).next_obs):
         assert isinstance(part, np.memmap)

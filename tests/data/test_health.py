@@ -53,7 +53,7 @@ def test_large_integers_with_a_gap_can_be_checked(tmp_path):
 
 
 def test_error_values_of_sensors_are_drawn_around(tmp_path):
-    """The largest double, which no sum survives."""
+    """The largest double, whose sums are infinite."""
     rng = np.random.default_rng(0)
     obs = rng.standard_normal((200, 4))
     obs[[3, 50, 90], 1] = np.finfo(float).max
@@ -219,7 +219,7 @@ def test_gaps_in_a_table_are_counted_by_column_though_training_refuses_them(form
     assert main(["data", "check", str(path), "--out", str(tmp_path / "x.png")]) == 1
     assert "3 of 5" in capsys.readouterr().out
     assert main(["train", str(path), "--steps", "10"]) == 2
-    assert "is empty in row 1" in capsys.readouterr().err
+    assert "NaN, Inf or too large a number, first in row 1" in capsys.readouterr().err
 
 
 def test_the_first_row_without_a_number_is_told(monkeypatch):

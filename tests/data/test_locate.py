@@ -13,7 +13,7 @@ from support.logs import read_hdf5
 
 def test_a_built_in_set_is_made_anew_when_its_recipe_changes(monkeypatch, tmp_path):
     monkeypatch.setenv("EDP_CACHE", str(tmp_path))
-    small = replace(tasks.get("local/hopper-medium-expert"), transitions=100)
+    small = replace(tasks.get_task("local/hopper-medium-expert"), transitions=100)
     path = locate.find_task_file(small)
     first = path.read_bytes()
     assert locate.find_task_file(small).read_bytes() == first
@@ -23,13 +23,13 @@ def test_a_built_in_set_is_made_anew_when_its_recipe_changes(monkeypatch, tmp_pa
 def test_missing_files_say_where_they_were_looked_for(monkeypatch, tmp_path):
     monkeypatch.setenv("EDP_DATA", str(tmp_path))
     with pytest.raises(UserError, match=str(tmp_path)):
-        locate.find_task_file(tasks.get("walker2d-medium-v2"))
+        locate.find_task_file(tasks.get_task("walker2d-medium-v2"))
     (tmp_path / "walker2d_medium-v2.hdf5").touch()
-    assert locate.find_task_file(tasks.get("walker2d-medium-v2")) == tmp_path / "walker2d_medium-v2.hdf5"
+    assert locate.find_task_file(tasks.get_task("walker2d-medium-v2")) == tmp_path / "walker2d_medium-v2.hdf5"
 
 
 def test_files_are_looked_for_in_order(tmp_path, monkeypatch):
-    task = tasks.get("pen-human-v1")
+    task = tasks.get_task("pen-human-v1")
     monkeypatch.setenv("EDP_DATA", str(tmp_path / "own"))
     monkeypatch.setenv("EDP_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")

@@ -66,7 +66,7 @@ def test_a_pass_takes_every_row():
 
 
 def test_draws_from_blocks_are_as_good_as_uniform():
-    """No part of the data set is preferred in the long run, and a block is as good a sample of it as so many places."""
+    """Every row is drawn equally often in the long run, and a block is a fair sample of the data set."""
     rows, epochs, draws = 10 * 64 * stream.RUN, 400, 2_000
     several, rng = blocks(rows // 10, rows), np.random.default_rng(0)
     assert (several.run, several.each, several.runs) == (stream.RUN, 64, 640)

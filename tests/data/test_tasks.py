@@ -17,11 +17,11 @@ PUBLISHED = [task for task in tasks.TASKS.values() if not task.local]
 
 
 def test_tasks_know_d4rls_scores_and_file_names():
-    hopper = tasks.get("hopper-medium-replay-v2")
+    hopper = tasks.get_task("hopper-medium-replay-v2")
     assert hopper.score(np.array([-20.272305, 3234.3])) == pytest.approx([0, 100])
     assert hopper.file == "hopper_medium_replay-v2.hdf5"
     with pytest.raises(UserError, match="did you mean 'hopper-medium-v2'"):
-        tasks.get("hoper-medium-v2")
+        tasks.get_task("hoper-medium-v2")
 
 
 @pytest.mark.parametrize("task", PUBLISHED, ids=lambda task: task.name)
@@ -34,7 +34,7 @@ def test_every_task_is_complete(task):
 
 
 def test_files_have_d4rls_own_names():
-    names = {name: tasks.get(name).url for name in tasks.TASKS}
+    names = {name: tasks.get_task(name).url for name in tasks.TASKS}
     assert names["hopper-medium-replay-v2"] == "gym_mujoco_v2/hopper_medium_replay-v2.hdf5"
     prefix = "ant_maze_new/Ant_maze_"
     assert names["antmaze-umaze-v0"] == f"{prefix}u-maze_noisy_multistart_False_multigoal_False_sparse.hdf5"
@@ -44,8 +44,8 @@ def test_files_have_d4rls_own_names():
 
 
 def test_genuine_kitchen_data_scores_a_hundred(reference):
-    """All 19 episodes end with four tasks done, whatever the file's own rewards add up to."""
-    task = tasks.get("kitchen-complete-v0")
+    """All 19 episodes end with four tasks done, whatever the sum of the file's rewards is."""
+    task = tasks.get_task("kitchen-complete-v0")
     dataset = read_hdf5(reference(f"kitchen/{task.file}"), task.episode_limit, task.episode_return)
     assert len(dataset.returns) == 19
     assert task.score(dataset.returns.mean()) == 100
@@ -54,15 +54,15 @@ def test_genuine_kitchen_data_scores_a_hundred(reference):
 
 @pytest.mark.parametrize("name", ["hopper-medium-v2", "walker2d-medium-v2", "antmaze-umaze-v0", "pen-human-v1"])
 def test_sizes_are_those_of_the_environment(name):
-    task = tasks.get(name)
+    task = tasks.get_task(name)
     env = task.make_env()
     assert task.dims == (*env.observation_space.shape, *env.action_space.shape)
 
 
 def test_every_task_has_its_sizes():
     assert all(min(task.dims) > 0 for task in tasks.TASKS.values())
-    assert tasks.get("kitchen-mixed-v0").dims == (60, 9)
-    assert tasks.get("halfcheetah-medium-v2").dims == (17, 6)
+    assert tasks.get_task("kitchen-mixed-v0").dims == (60, 9)
+    assert tasks.get_task("halfcheetah-medium-v2").dims == (17, 6)
 
 
 def test_a_task_of_an_older_version_has_no_sizes():

@@ -1,4 +1,4 @@
-"""A run that is trained by two processes, which meet over the loopback interface."""
+"""A run that is trained by two processes, which communicate over the loopback interface."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from edp.devices import processes as connected
-from edp.devices.seeds import own_rows
+from edp.devices.seeds import local_rows
 from edp.errors import UserError
 from edp.runs import load
 from edp.runs.checkpoints import arrays_digest, leaves_by_name
@@ -67,7 +67,9 @@ def run(argv, processes=1, **more):
 
 
 def arrays(folder):
-    return {name: np.asarray(leaf) for name, leaf in leaves_by_name(load.load(Run.open(folder))[1].tree).items()}
+    return {
+        name: np.asarray(leaf) for name, leaf in leaves_by_name(load.load_checkpoint(Run.open(folder))[1].tree).items()
+    }
 
 
 def assert_same(folder, whole):
@@ -141,12 +143,12 @@ def test_an_error_of_any_process_is_told_once_before_anything_is_written(hopper_
 def test_seeds_that_cannot_be_shared(seeds, others, monkeypatch):
     monkeypatch.setattr("jax.process_count", lambda: 2)
     with pytest.raises(UserError, match=f"2 processes cannot share {seeds} seeds equally: use `seeds={others}`$"):
-        own_rows(seeds)
+        local_rows(seeds)
 
 
 def test_one_that_waits_in_vain():
     env = {"JAX_COORDINATOR_ADDRESS": "127.0.0.1:9", "JAX_NUM_PROCESSES": "2", "JAX_PROCESS_ID": "1"}
-    script = "from edp.devices import processes; processes.WAIT = 2; processes.start()"
+    script = "from edp.devices import processes; processes.WAIT = 2; processes.connect()"
     done = subprocess.run([sys.executable, "-c", script], env=os.environ | env, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (2, "edp: process 1 of 2: not all processes have started within 2 s\n")
 

@@ -93,7 +93,7 @@ def registries():
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A folder with what the documents speak of: logs, one of D4RL's files, and runs on it. All of it is tiny."""
+    """A folder with the files that the pages use: logs, one of D4RL's files, and runs on it. All of them are tiny."""
     folder = tmp_path_factory.mktemp("docs")
     (folder / "d4rl").mkdir()
     write_hopper(folder / "d4rl" / "hopper_medium-v2.hdf5")

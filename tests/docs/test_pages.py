@@ -1,4 +1,4 @@
-"""Documents say what is there: numbers are those of results/, links lead somewhere, and commands have the options."""
+"""The documentation is up to date: numbers are those of results/, links have targets, and options exist."""
 
 import re
 import subprocess
@@ -19,7 +19,7 @@ def test_numbers_are_those_of_the_results():
 
 
 def anchors(text: str) -> set[str]:
-    """What GitHub makes of headings."""
+    """The anchors that GitHub gives to headings."""
     heads = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 

@@ -81,7 +81,7 @@ def test_recorded_kitchen_episodes_complete_all_tasks(reference):
 
 @pytest.mark.parametrize("name", ENVS)
 def test_one_step_from_our_own_recorded_states(name):
-    """So that every machine, and every other version of MuJoCo, is held against the one that was checked."""
+    """Other machines and versions of MuJoCo are compared with the version that was checked."""
     if name == "kitchen" and physics.INSTALLED != (3, 2):
         pytest.skip("other versions step the kitchen a little differently (but complete the recorded episodes)")
     with np.load(Path(__file__).with_name("recorded.npz")) as file:
@@ -152,10 +152,10 @@ def test_a_version_that_was_not_checked_warns_once():
     model = mujoco.MjModel.from_xml_string("<mujoco/>")
     physics.warn_once.cache_clear()
     with pytest.warns(UserWarning, match=r"MuJoCo 3.1 was not checked"):
-        physics.correct(model, (3, 1))
+        physics.correct_contacts(model, (3, 1))
     import warnings
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        physics.correct(model, (3, 1))
-        physics.correct(model, (3, 2))
+        physics.correct_contacts(model, (3, 1))
+        physics.correct_contacts(model, (3, 2))

@@ -1,9 +1,11 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from edp.errors import UserError
 from edp.policies import GaussianConfig
 
 OBS = jnp.asarray(np.random.default_rng(0).standard_normal((6, 3)), jnp.float32)
@@ -46,3 +48,30 @@ def test_samples_spread_around_what_acts(squash):
     samples = jax.vmap(policy.sample, (None, 0))(OBS, jax.random.split(jax.random.key(0), 4000))
     assert np.abs(samples).max() <= 1
     np.testing.assert_allclose(np.median(samples, axis=0), policy.act(OBS, jax.random.key(0)), atol=0.01)
+
+
+def test_dropout_is_for_fitting_only():
+    dropped, plain = build(dropout=0.5), build()
+    action = jnp.zeros((6, 2))
+    losses = [np.asarray(dropped.fit(OBS, action, jax.random.key(i)).log_prob) for i in range(2)]
+    assert (losses[0] != losses[1]).any()
+    for key in jax.random.split(jax.random.key(0), 2):
+        np.testing.assert_array_equal(dropped.act(OBS, key), plain.act(OBS, key))
+        np.testing.assert_array_equal(dropped.sample(OBS, key), plain.sample(OBS, key))
+
+
+def test_a_standard_deviation_shared_by_all_states():
+    policy = build(shared_std=True)
+    assert policy.net.layers[-1].bias.shape == (2,)
+    policy = eqx.tree_at(lambda p: p.log_std, policy, jnp.asarray([-1.0, 7.0]))
+    mean, log_std = policy.moments(OBS)
+    np.testing.assert_allclose(log_std, np.tile([-1.0, 2.0], (6, 1)))  # at most `max_log_std`
+    expected = stats.norm.logpdf(np.zeros((6, 2)), np.asarray(mean), np.exp(np.asarray(log_std))).sum(axis=1)
+    np.testing.assert_allclose(policy.fit(OBS, jnp.zeros((6, 2)), jax.random.key(0)).log_prob, expected, rtol=1e-4)
+    assert len(jax.tree.leaves(build())) == len(jax.tree.leaves(policy)) - 1  # otherwise there is no such array
+    with pytest.raises(UserError, match="leave one of them out"):
+        build(shared_std=True, std=0.1)
+
+
+def test_the_largest_standard_deviation():
+    assert float(build(max_log_std=-3.0).moments(100 * OBS)[1].max()) == -3.0

@@ -23,13 +23,13 @@ HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window
 
 @cache
 def config_of(task: str, algorithm: str, policy: str) -> str:
-    known = tasks.get(task)
+    known = tasks.get_task(task)
     parts = resolve_settings(choose(algorithm, policy, "edp" if policy == "diffusion" else None), known).parts
     spec = Spec(known, *parts, units=identity_units(*known.dims))
     about = {
         "command": ["edp", "train", task, "--algo", algorithm],
         "device": "1 × cpu",
-        "file": f"/data/{tasks.get(task).file}",
+        "file": f"/data/{tasks.get_task(task).file}",
     }
     return json.dumps({"schema": SCHEMA, **provenance(), **spec.to_json(), **about})
 

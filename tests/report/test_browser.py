@@ -1,4 +1,4 @@
-"""The page as a person has it, in a real browser."""
+"""The page in a real browser."""
 
 import shutil
 import time
@@ -206,7 +206,7 @@ def test_pictures_are_drawn_again_when_there_is_more_room(browser, page):
 
 
 def test_paper_holds_all_of_a_wide_table(browser, page):
-    """Nothing is wider than the sheet, where nobody can scroll."""
+    """Nothing is wider than the printed page, which cannot be scrolled."""
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     browser.set_window_size(1000, 700)  # a sheet of letter paper, on its side
     try:

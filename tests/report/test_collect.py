@@ -1,4 +1,4 @@
-"""Reading run directories, and what damaged ones become."""
+"""Reading run directories, good and damaged."""
 
 import json
 
@@ -62,7 +62,7 @@ def test_half_written_and_foreign_lines_are_passed_over(tmp_path):
 
 def test_a_run_that_has_only_begun(tmp_path):
     folder = make(tmp_path / "a", evaluations=0, state="running")
-    assert "<td>killed</td>" in build_page(entries(folder), "t").replace(' class="killed"', "")  # nobody holds it
+    assert "<td>killed</td>" in build_page(entries(folder), "t").replace(' class="killed"', "")  # no lock
     assert texts(score_table(entries(folder)))[0][2:4] == ["", ""]
 
 
@@ -77,7 +77,7 @@ def test_an_older_schema_is_read(tmp_path):
 
 
 def test_evaluations_that_are_damaged_show_as_damaged(tmp_path):
-    """Lines that are no JSON, or have no step, are none of a crash's doing if they are many."""
+    """Many lines that are not JSON, or have no step, are not the result of a crash."""
     noise, stepless, fine = (make(tmp_path / name) for name in ("a", "b", "c"))
     (noise / "evaluations.jsonl").write_bytes(bytes(range(128, 256)) + b"\n\x00\xff\n")
     rows = [json.loads(line) for line in (stepless / "evaluations.jsonl").read_text(encoding="utf-8").splitlines()]

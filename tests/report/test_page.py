@@ -53,7 +53,7 @@ def test_two_hundred_runs_are_quick_and_small(tmp_path):
 
 
 def slowness() -> float:
-    """How much slower this machine is just now than one that is at rest: it may have other work to do."""
+    """How much slower this machine is now than when it is idle."""
     start = time.perf_counter()
     for _ in range(20):
         json.loads(json.dumps(list(range(100_000))))

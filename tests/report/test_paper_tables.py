@@ -21,7 +21,7 @@ def test_every_number_of_the_paper_is_in_its_table(name):
         assert shown == ["" if number is None else f"{number:.1f}" for number in numbers]
     ours = [i for i, column in enumerate(table.columns) if column == "ours"]
     assert ours
-    assert all(row[i].text == "" for row in table.rows for i in ours)  # honestly empty
+    assert all(row[i].text == "" for row in table.rows for i in ours)  # empty, because there is no run
 
 
 def test_runs_are_found_for_their_columns(tmp_path):

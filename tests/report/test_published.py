@@ -29,7 +29,7 @@ def test_the_papers_twenty_tasks_are_here():
 def test_the_papers_averages_are_those_of_its_rows_but_for_the_known_slips(table):
     rows, columns = PUBLISHED_TABLES[table]["rows"], PUBLISHED_TABLES[table]["columns"]
     for domain, averages in PUBLISHED_TABLES[table]["averages"].items():
-        members = [values for name, values in rows.items() if tasks.get(name).domain == domain]
+        members = [values for name, values in rows.items() if tasks.get_task(name).domain == domain]
         for column, printed in enumerate(averages):
             numbers = [values[column] for values in members]
             if None in numbers or printed is None:
@@ -43,18 +43,18 @@ def test_the_papers_averages_are_those_of_its_rows_but_for_the_known_slips(table
 
 def test_the_papers_scores_of_a_pair():
     """Where its table of best scores has slipped, those of the table that it repeats wrongly."""
-    assert published_scores(tasks.get("hopper-medium-v2"), "td3bc", "diffusion") == (81.9, 98.6)
-    assert published_scores(tasks.get("kitchen-complete-v0"), "iql", "diffusion") == (75.5, 95.0)
-    assert published_scores(tasks.get("hopper-medium-v2"), "crr", "gaussian") == (None, None)
-    assert published_scores(tasks.get("hopper-medium-v2"), "awr", "diffusion") == (None, None)
-    assert published_scores(tasks.get("local/hopper-medium-expert"), "td3bc", "diffusion") == (None, None)
+    assert published_scores(tasks.get_task("hopper-medium-v2"), "td3bc", "diffusion") == (81.9, 98.6)
+    assert published_scores(tasks.get_task("kitchen-complete-v0"), "iql", "diffusion") == (75.5, 95.0)
+    assert published_scores(tasks.get_task("hopper-medium-v2"), "crr", "gaussian") == (None, None)
+    assert published_scores(tasks.get_task("hopper-medium-v2"), "awr", "diffusion") == (None, None)
+    assert published_scores(tasks.get_task("local/hopper-medium-expert"), "td3bc", "diffusion") == (None, None)
     best = PUBLISHED_TABLES["reproduce"]["columns"].index("EDP")
     for name, row in PUBLISHED_TABLES["reproduce"]["rows"].items():
-        assert published_scores(tasks.get(name), "td3bc", "diffusion").oms == row[best]
+        assert published_scores(tasks.get_task(name), "td3bc", "diffusion").oms == row[best]
 
 
 def test_only_runs_like_the_paper_s_are_beside_it(tmp_path):
-    """Diffusion-QL is not EDP, and neither is a run on another file that was called the task's."""
+    """Runs of Diffusion-QL, and runs on another file under the task's name, are not compared with EDP's scores."""
     chain, elsewhere = make(tmp_path / "chain"), make(tmp_path / "elsewhere", file="/data/mine.hdf5")
     change_config(chain, "policy", train_action="chain", sampler="ddpm", diffusion_steps=5)
     found = {row[1].text: [cell.text for cell in row[4:6]] for row in score_table(read_runs([chain])).rows}

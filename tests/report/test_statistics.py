@@ -37,7 +37,7 @@ def test_bootstrap_intervals_cover_the_truth_as_often_as_they_say(rng):
 
 
 def test_runs_are_drawn_again_within_each_task():
-    """Two tasks that never vary leave nothing to draw, however far apart they are."""
+    """Tasks whose scores do not vary give an interval of width 0, however different the tasks are."""
     found = bootstrap_interval(iqm, np.array([[0.0, 100.0]] * 4), resamples=50)
     assert found == (50, 50, 50)
 

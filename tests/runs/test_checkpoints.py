@@ -23,7 +23,7 @@ class TestDamage:
     """Of checkpoints: reported, and the one before is used."""
 
     def damage(self, folder, how, rng):
-        """Something in the last checkpoint, one file at a time."""
+        """Damage in the last checkpoint, one file at a time."""
         last = max((folder / "checkpoints").iterdir(), key=lambda entry: int(entry.name))
         file = rng.choice(sorted(path for path in last.rglob("*") if path.is_file() and path.stat().st_size > 8))
         content = bytearray(file.read_bytes())
@@ -43,7 +43,7 @@ class TestDamage:
     def test_the_checkpoint_before_is_used(self, how, seed, whole, copy):
         good = {step: digest(whole, step) for step in (STEPS - EPOCH, STEPS)}
         self.damage(copy, how, random.Random(seed))
-        _, found = load.load(Run.open(copy))
+        _, found = load.load_checkpoint(Run.open(copy))
         # What is damaged may not matter (an index that is there twice), but it is never used if it does.
         assert (
             arrays_digest({name: np.asarray(leaf) for name, leaf in leaves_by_name(found.tree).items()})

@@ -1,4 +1,4 @@
-"""The run directory: what is refused, and what is read in spite of a crash."""
+"""The run directory: what is refused, and what can be read after a crash."""
 
 import errno
 import json
@@ -61,7 +61,7 @@ class TestRefusals:
     def test_fewer_steps_than_it_has(self, copy, fails):
         assert "give more of them" in fails("train", "--resume", copy, "--steps", 300)
         (copy / "status.json").unlink()
-        assert "has 400 steps already" in fails("train", "--resume", copy, "--steps", 300)
+        assert "has already trained for 400 steps" in fails("train", "--resume", copy, "--steps", 300)
 
     def test_a_directory_that_cannot_be_written(self, hopper_file, tmp_path, fails, monkeypatch):
         def refuse(*args, **kwargs):
@@ -89,7 +89,7 @@ class TestRefusals:
             (copy / name).unlink(missing_ok=True)
         (copy / name).symlink_to(victim)
         for words in (["eval", copy], ["train", "--resume", copy, "--steps", STEPS + 10], ["ablate", "eas", copy]):
-            assert "a link" in fails(*words)
+            assert "a symbolic link" in fails(*words)
         assert victim.is_dir() or victim.read_text(encoding="utf-8") == "precious"
 
     def test_links_that_lead_out_of_a_new_run(self, hopper_file, tmp_path, fails):

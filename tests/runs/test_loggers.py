@@ -1,4 +1,4 @@
-"""Loggers besides the run directory."""
+"""Loggers in addition to the run directory."""
 
 import sys
 from types import ModuleType
@@ -55,7 +55,7 @@ def test_tensorboard(hopper_file, tmp_path):
 
 
 def test_tensorboard_that_has_stopped_is_left(tmp_path):
-    """Its thread ends on an error, and whoever hands it more would wait for ever."""
+    """Its thread ends on an error, and a later write would block forever."""
     pytest.importorskip("tensorboardX")
     said = []
     loggers = Loggers(["tensorboard"], tmp_path, {}, said.append)

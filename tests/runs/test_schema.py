@@ -34,7 +34,7 @@ def test_schema_2_is_read_evaluated_and_resumed(whole, copy, capsys):
 
 
 def test_schema_3_is_resumed_to_the_same_bytes(whole, copy):
-    """It knew nothing of units and of data of one's own."""
+    """It had no units, and registered tasks only."""
     config = json.loads((copy / "config.json").read_text(encoding="utf-8"))
     for name in ("units", "own_task", "columns"):
         del config[name]

@@ -1,4 +1,4 @@
-"""Random logs, and what it means that two logs are the same."""
+"""Random logs, and the comparison of two logs."""
 
 import itertools
 import os
@@ -19,7 +19,7 @@ FORMATS = (*FILES, "minari:")
 
 NUMBERS = itertools.count()
 
-MORE = int(os.environ.get("EDP_TEST_EXAMPLES", "1"))  # times as many as usual, and other ones each time
+MORE = int(os.environ.get("EDP_TEST_EXAMPLES", "1"))  # multiplies the number of examples, and draws others each time
 
 
 def examples(count):
@@ -49,7 +49,7 @@ def random_logs(draw, known=None):
     last = np.cumsum(lengths) - 1
     terminals, timeouts = np.zeros((2, sum(lengths)), bool)
     terminals[last], timeouts[last] = [end in "tb" for end in ends], [end in "ob" for end in ends]
-    if draw(st.booleans()):  # the last one goes on
+    if draw(st.booleans()):  # the last episode has no end
         terminals[-1] = timeouts[-1] = False
     states = draw(random_numbers((sum(lengths) + len(lengths), draw(st.integers(1, 3)))))
     first = np.cumsum([0, *lengths[:-1]]) + np.arange(len(lengths))

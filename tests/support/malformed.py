@@ -37,7 +37,7 @@ def assert_one_line(error, name):
 
 
 def reads_or_refuses(name, meaning=None, limit=None):
-    """The transitions, which are good, or None where they were refused in one line; so is the check of them."""
+    """Read a file: return good transitions, or None if it is refused in one line. ``edp data check`` must agree."""
     try:
         json.dumps(
             health.health_json(health.examine_log(formats.open_log(str(name), meaning or {}, limit))), allow_nan=False
@@ -111,7 +111,7 @@ BAD = [np.nan, np.inf, -np.inf, 1e39, -1e308, 2.0, -1.0, 0.5, 3.4028235e38]
 
 @st.composite
 def damages(draw):
-    """Something to do to the bytes of a file, which has any number of them."""
+    """A random change of the bytes of a file of any length."""
     fraction = st.floats(0, 1, exclude_max=True)
     several = draw(st.lists(st.tuples(fraction, st.integers(1, 255)), min_size=1, max_size=4))
     how = draw(st.sampled_from(["flip", "flip", "cut", "insert", "drop", "double", "zero"]))

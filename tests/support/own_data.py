@@ -47,7 +47,7 @@ def as_text(value):
 
 
 class Room(gymnasium.Env):
-    """Observations of several parts, and actions in units of their own."""
+    """Observations of several parts, and actions in other units than [-1, 1]."""
 
     def __init__(self, goal=21.0):
         self.goal = goal

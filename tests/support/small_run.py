@@ -27,7 +27,7 @@ def train(hopper_file, out, *more):
 
 def arrays(folder, step=None):
     """The arrays of a checkpoint, by name."""
-    _, found = load.load(Run.open(folder), step)
+    _, found = load.load_checkpoint(Run.open(folder), step)
     return {name: np.asarray(leaf) for name, leaf in leaves_by_name(found.tree).items()}
 
 

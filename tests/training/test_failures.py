@@ -20,7 +20,7 @@ WRITES = 27  # of JSON and logs in a run of 200 steps
 
 
 class TestNaN:
-    """A loss that is no longer a number, from some step on, in the seeds whose batch begins with certain rows."""
+    """A loss that is NaN from some step on, in the seeds whose batch begins with certain rows."""
 
     @pytest.fixture
     def spoil(self, monkeypatch):
@@ -53,7 +53,7 @@ class TestNaN:
         assert all(np.isfinite(leaf).all() for leaf in arrays(out).values())
 
     def test_of_one_seed_lets_the_others_go_on(self, spoil, hopper_file, tmp_path, capsys):
-        """Which of the two it hits is up to the batches: some row that only one of them draws first, after step 150."""
+        """The batches decide which seed fails: only one of the two draws this row first after step 150."""
         spoil(read_rewards(hopper_file)[:1], at=150)
         out = tmp_path / "nan"
         words = [*train(hopper_file, out), "--steps", 260, "--seeds", 3]

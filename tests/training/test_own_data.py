@@ -50,7 +50,7 @@ def test_the_policy_acts_in_the_units_of_the_data(trained):
 def test_training_and_acting_use_the_same_normalisation(trained):
     file, out = trained
     data, policy = read_dataset(formats.open_log(str(file), COLUMNS)), edp.load_policy(out)
-    seen = policy.units.observe(data.obs)
+    seen = policy.units.observations_to_network(data.obs)
     np.testing.assert_allclose(seen.mean(axis=0), 0, atol=1e-5)
     np.testing.assert_allclose(seen.std(axis=0), 1, atol=1e-5)
 
@@ -174,7 +174,7 @@ def test_wrong_words_in_python_are_the_user_s_errors_too(trained, tmp_path):
         (lambda: edp.load_policy(run, easy=3), "'easy': did you mean 'eas'?"),
         (lambda: edp.from_arrays(*rows[:3], None), "arrays: has no terminals"),
         (lambda: edp.from_arrays(*rows[:2], None, rows[3]), "arrays: has no rewards"),
-        (lambda: edp.from_arrays(np.zeros(5), *rows[1:]), "observations has shape (5,): one row a step, so (5, 1)"),
+        (lambda: edp.from_arrays(np.zeros(5), *rows[1:]), "observations has shape (5,): give a row for each step"),
     ):
         with pytest.raises(UserError, match=re.escape(message)):
             call()
@@ -185,8 +185,8 @@ def test_data_and_options_that_do_not_go_together(tmp_path, fails):
     file = write_csv(tmp_path / "a.csv")
     assert "which columns are the observations? Say it with --observation-columns" in fails("train", file)
     assert "did you mean 'room_c'?" in fails("train", file, *flags(COLUMNS | {"observation_columns": ("room",)}))
-    assert "is data itself" in fails("train", file, "--data", file, *flags(COLUMNS))
-    assert "--env is for data of your own" in fails("train", "hopper-medium-v2", "--env", "Room-v0")
+    assert "is already data" in fails("train", file, "--data", file, *flags(COLUMNS))
+    assert "--env is for your own data" in fails("train", "hopper-medium-v2", "--env", "Room-v0")
     assert "the data has 2 observations and 2 actions, but Room-v0 has 3 and 2" in fails(
         "train", file, "--env", "Room-v0", *flags(COLUMNS)
     )

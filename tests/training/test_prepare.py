@@ -8,7 +8,7 @@ import pytest
 import edp
 from edp.cli import main
 from edp.config.choice import choose
-from edp.data.tasks import get
+from edp.data.tasks import get_task
 from edp.errors import UserError
 from edp.training import prepare
 
@@ -55,7 +55,7 @@ def test_notes_about_the_data_reach_both(log, tmp_path, capsys, rng):
 
 def test_options_that_contradict_each_other_are_refused_before_data_is_read():
     with pytest.raises(UserError, match="use `eas=1`"):
-        prepare.resolve_settings(choose("bc", options={"eas": 3}), get("hopper-medium-v2"))
+        prepare.resolve_settings(choose("bc", options={"eas": 3}), get_task("hopper-medium-v2"))
 
 
 def test_settings_follow_from_the_returns_of_the_user_s_data(log, tmp_path):
@@ -77,6 +77,6 @@ def test_a_directory_that_is_not_empty_is_refused_with_a_hint_on_the_command_lin
     out = tmp_path / "run"
     out.mkdir()
     (out / "config.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(UserError, match=r"already there; choose another `out`$"):
+    with pytest.raises(UserError, match=r"exists already; choose another `out`$"):
         edp.fit(log, out)
-    assert f"choose another --out, or go on with it: edp train --resume {out}" in fails("train", log, "--out", out)
+    assert f"choose another --out, or continue it: edp train --resume {out}" in fails("train", log, "--out", out)

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edp.acting.actors import Actors
 from edp.acting.rollout import Episodes, Pool, StoppedError, roll_out_policies
-from edp.acting.selection import acting_models, selection_of
-from edp.config.spec import LAST_SEED, EvalOptions, Spec, acting_sampler
+from edp.config.spec import LAST_SEED, EvalOptions, Spec
 from edp.devices import processes
-from edp.devices.seeds import own_rows
+from edp.devices.seeds import local_rows
 from edp.envs.make import MOST_STEPS, is_endless
 from edp.errors import UserError
 from edp.runs.directory import Run
@@ -31,9 +31,8 @@ class Evaluator:
 
     def __init__(self, spec: Spec, evaluation: EvalOptions | None = None):
         self.spec, self.options = spec, evaluation or spec.evaluation
-        self.sampler = acting_sampler(spec.algorithm, spec.policy, self.options)
         size = min(self.options.parallel or self.options.episodes, self.options.episodes)
-        self.rows = own_rows(spec.training.seeds)
+        self.rows = local_rows(spec.training.seeds)
         self.pools = [Pool(spec.task.make_env, size) for _ in self.rows]
         self.endless = is_endless(self.pools[0].free[0])
         env, dims = self.pools[0].free[0], spec.units.dims
@@ -53,15 +52,14 @@ class Evaluator:
     ) -> Episodes:
         """Play the episodes of all seeds. Each process plays those of its seeds, and returns the episodes of all."""
         options, first = self.options, self.rows.start
-        policies, critics = processes.own_part(acting_models(states, options.act_with, self.sampler))
+        actors = Actors.from_states(self.spec, options, states)
+        policies, critics = processes.local_part((actors.policies, actors.critics))
         try:
             played = roll_out_policies(
-                policies,
-                critics,
+                Actors(policies, critics, actors.selection),
                 self.pools,
                 episodes=options.episodes,
                 seed=options.env_seed if first_start is None else first_start,
-                selection=selection_of(options),
                 units=self.spec.units,
                 first_row=first,
                 without={row - first for row in without if row in self.rows},

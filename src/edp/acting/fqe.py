@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from edp.acting.actors import Actors
 from edp.acting.selection import Selection, select_action
 from edp.algorithms.base import Learner, adam, descend, for_each_member, init_learner
 from edp.data import episodes
@@ -28,7 +29,7 @@ from edp.options import option
 
 BLOCK = 500  # states that are processed at a time
 WIDTH = 0.5  # of the weight's kernel, in standard deviations of an action
-USUAL = 0.9  # quantile of the data's nearest-neighbour distances up to which there is no penalty
+FREE_QUANTILE = 0.9  # of the data's nearest-neighbour distances; actions up to this distance have no penalty
 TAU = 0.05  # of the target network: values converge in 1 / (tau (1 - discount)) steps
 LR, CLIP, HIDDEN = 1e-3, 5.0, (256, 256)
 
@@ -50,13 +51,13 @@ class Problem(NamedTuple):
     reward: Float[Array, " rows"]
     next_obs: Float[Array, "rows obs"]
     not_done: Float[Array, " rows"]
-    followed: Float[Array, " rows"]  # the discounted return in the data
+    data_return: Float[Array, " rows"]  # the discounted return in the data
     first_obs: Float[Array, "episodes obs"]
     mean: Float[Array, " obs"]
     std: Float[Array, " obs"]
     action_std: Float[Array, " act"]
     scale: Float[Array, ""]
-    usual: Float[Array, ""]  # distance to the nearest neighbour in the data up to which there is no penalty
+    free_distance: Float[Array, ""]  # actions up to this distance from the data have no penalty
 
     @property
     def points(self) -> Float[Array, "rows point"]:
@@ -72,10 +73,9 @@ def prepare_problem(dataset: Dataset, options: FQEOptions, seed: int = 0) -> Pro
     rows = np.sort(np.random.default_rng(seed).choice(len(dataset.obs), count, replace=False))
     mean, std = dataset.obs[rows].mean(axis=0), dataset.obs[rows].std(axis=0) + 1e-6
     scale = float(np.abs(dataset.reward).max()) / (1 - options.fqe_discount) or 1.0
-    tail = episodes.tails(dataset, options.fqe_discount)
-    followed = np.asarray(tail.reward) / (
-        1 - np.asarray(tail.discount)
-    )  # truncated episodes are continued at their mean reward
+    tail = episodes.episode_tails(dataset, options.fqe_discount)
+    # An episode that was cut off is continued at its mean reward.
+    data_return = np.asarray(tail.reward) / (1 - np.asarray(tail.discount))
     firsts = np.flatnonzero(np.diff(dataset.episode, prepend=-1))
     columns: Any = (
         (dataset.obs[rows] - mean) / std,
@@ -83,7 +83,7 @@ def prepare_problem(dataset: Dataset, options: FQEOptions, seed: int = 0) -> Pro
         dataset.reward[rows] / scale,
         (dataset.next_obs[rows] - mean) / std,
         dataset.not_done[rows],
-        followed[rows] / scale,
+        data_return[rows] / scale,
         (dataset.obs[firsts] - mean) / std,
         mean,
         std,
@@ -92,8 +92,10 @@ def prepare_problem(dataset: Dataset, options: FQEOptions, seed: int = 0) -> Pro
         1.0,
     )
     problem = Problem(*(jnp.asarray(column, jnp.float32) for column in columns))
-    apart = nearest_distance(problem.points[:: max(1, count // 2000)], problem.points, 1)  # rank 0 is the point itself
-    return problem._replace(usual=jnp.quantile(apart, USUAL) + 1e-6)
+    distances = nearest_distance(
+        problem.points[:: max(1, count // 2000)], problem.points, 1
+    )  # rank 0: the point itself
+    return problem._replace(free_distance=jnp.quantile(distances, FREE_QUANTILE) + 1e-6)
 
 
 def nearest_distance(points: Float[Array, "n d"], among: Float[Array, "m d"], rank: int = 0) -> Float[Array, " n"]:
@@ -117,22 +119,21 @@ def in_blocks(function, *columns: Array) -> Array:
     return found.reshape(-1, *found.shape[2:])[:rows]
 
 
-def value_policies(
-    policies: Any, critics: Any, problem: Problem, options: FQEOptions, selection: Selection, seed: int = 0
-) -> np.ndarray:
-    """The value of each seed's policy, with its selection of actions. Models are stacked over seeds."""
-    seeds = len(jax.tree.leaves(policies)[0])
+def value_policies(actors: Actors, problem: Problem, options: FQEOptions, seed: int = 0) -> np.ndarray:
+    """The value of each seed's policy, with its selection of actions."""
+    stacked = actors.policies, actors.critics
+    seeds = len(jax.tree.leaves(stacked)[0])
     keys = jax.random.split(jax.random.key(seed), seeds)
-    models = [jax.tree.map(lambda leaf, i=i: leaf[i], (policies, critics)) for i in range(seeds)]
-    values = [value_policy(*pair, problem, options, selection, key) for pair, key in zip(models, keys, strict=True)]
-    return np.array([float(value) for value in values])
+    models = [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(seeds)]
+    pairs = zip(models, keys, strict=True)
+    return np.array([float(value_policy(*pair, problem, options, actors.selection, key)) for pair, key in pairs])
 
 
 @partial(jax.jit, static_argnames="options")
 def value_policy(
     policy: Any, critic: Any, problem: Problem, options: FQEOptions, selection: Selection, key
 ) -> Float[Array, ""]:
-    next_key, own_key, first_key, fit_key = jax.random.split(key, 4)
+    next_key, obs_key, first_key, fit_key = jax.random.split(key, 4)
 
     def act(states: Array, key) -> Array:
         """The policy's action in each (scaled) state."""
@@ -141,9 +142,11 @@ def value_policy(
         return in_blocks(choose, states * problem.std[None] + problem.mean[None], keys)
 
     next_action = act(problem.next_obs, next_key)
-    apart = nearest_distance(problem.point(problem.next_obs, next_action), problem.points)
-    penalty = options.fqe_penalty * jnp.abs(problem.reward).mean() * jnp.maximum(apart / problem.usual - 1, 0)
-    differs = jnp.mean(((act(problem.obs, own_key) - problem.action) / problem.action_std[None]) ** 2, axis=1)
+    distance = nearest_distance(problem.point(problem.next_obs, next_action), problem.points)
+    penalty = (
+        options.fqe_penalty * jnp.abs(problem.reward).mean() * jnp.maximum(distance / problem.free_distance - 1, 0)
+    )
+    differs = jnp.mean(((act(problem.obs, obs_key) - problem.action) / problem.action_std[None]) ** 2, axis=1)
     weight = jnp.exp(-differs / (2 * WIDTH**2)) + 1e-3
     q = fit_q(problem, next_action, penalty, weight / weight.mean(), fit_key, options)
     return q(problem.first_obs, act(problem.first_obs, first_key)).min(axis=0).mean() * problem.scale
@@ -152,7 +155,7 @@ def value_policy(
 def fit_q(problem: Problem, next_action: Array, penalty: Array, weight: Array, key, options: FQEOptions) -> Critic:
     """The Q-function of the policy that takes ``next_action`` in the next states."""
     optimiser = for_each_member(adam(LR, CLIP))
-    low, high = problem.followed.min(), problem.followed.max()
+    low, high = problem.data_return.min(), problem.data_return.max()
     init_key, steps_key = jax.random.split(key)
 
     def step(state: Learner, inputs) -> tuple[Learner, None]:
@@ -161,7 +164,7 @@ def fit_q(problem: Problem, next_action: Array, penalty: Array, weight: Array, k
         ahead = state.target(problem.next_obs[at], next_action[at]).min(axis=0) - penalty[at]
         target = problem.reward[at] + options.fqe_discount * problem.not_done[at] * ahead
         target = jnp.clip(target, low - (high - low), high)  # no value above the best return in the data
-        target = jnp.where(number < options.fqe_steps // 2, problem.followed[at], target)
+        target = jnp.where(number < options.fqe_steps // 2, problem.data_return[at], target)
 
         def loss(q: Critic):
             error = q(problem.obs[at], problem.action[at]) - target[None]

@@ -11,9 +11,10 @@ import gymnasium
 import jax
 import numpy as np
 
-from edp.acting.selection import acting_models, rate_candidates, selection_of
+from edp.acting.actors import Actors
+from edp.acting.selection import rate_candidates
 from edp.acting.validation import ActionComparison, limit_rows
-from edp.config.spec import Spec, acting_sampler
+from edp.config.spec import Spec
 from edp.data.dataset import Dataset
 from edp.envs.antmaze import CELL, AntMaze, cells, centre
 from edp.errors import UserError, first_line
@@ -21,7 +22,7 @@ from edp.files import write_json
 from edp.runs.checkpoints import Checkpoint
 from edp.runs.directory import Run
 
-PATHS = 5  # episodes that are played in mazes
+PATHS = 5  # episodes to play in mazes
 LONGEST = 5000  # steps of an episode
 POINTS = 400  # steps of an episode that are kept
 CHOICES = 12  # steps of which the candidates are kept
@@ -40,13 +41,12 @@ def inspect_policy(run: Run, spec: Spec, found: Checkpoint, dataset: Dataset | N
     if dataset is not None and not spec.policy.reads_histories:
         seen |= compare_actions(spec, jax.tree.map(lambda leaf: leaf[row : row + 1], found.tree), dataset)
     if spec.task.env and not spec.policy.reads_histories:
-        sampler = acting_sampler(spec.algorithm, spec.policy, spec.evaluation)
-        models = acting_models(jax.tree.map(lambda leaf: leaf[row], found.tree), spec.evaluation.act_with, sampler)
+        actors = Actors.from_states(spec, spec.evaluation, jax.tree.map(lambda leaf: leaf[row], found.tree))
         env = spec.task.make_env()
         try:
             maze = maze_map(env)
             seed = spec.evaluation.env_seed
-            episodes = [play_episode(spec, models, env, seed + number) for number in range(PATHS if maze else 1)]
+            episodes = [play_episode(spec, actors, env, seed + number) for number in range(PATHS if maze else 1)]
         except Exception as error:  # raised by the user's environment
             why = f"{type(error).__name__}: {first_line(error)}"
             raise UserError(f"{run.folder}: its environment failed ({why})") from None
@@ -59,7 +59,7 @@ def inspect_policy(run: Run, spec: Spec, found: Checkpoint, dataset: Dataset | N
 
 
 def inspected_parts(run: Run, step: int) -> set[str]:
-    """What an earlier inspection of the policy after this step has kept."""
+    """The parts that an earlier inspection of the same checkpoint has saved."""
     try:
         seen = json.loads(run.look.read_text(encoding="utf-8"))
         return set(seen) if seen["step"] == step else set()
@@ -72,27 +72,30 @@ def compare_actions(spec: Spec, states: Any, dataset: Dataset) -> dict[str, Any]
     comparison = ActionComparison(spec, limit_rows(dataset))
     chosen = comparison.choose(states)
     seen = {"actions": {"data": comparison.summarise(comparison.action), "policy": comparison.describe(chosen)}}
-    both = {"data": spec.units.act(comparison.action[:PLANE]), "policy": spec.units.act(chosen[0, :PLANE])}
+    both = {
+        "data": spec.units.actions_from_network(comparison.action[:PLANE]),
+        "policy": spec.units.actions_from_network(chosen[0, :PLANE]),
+    }
     if spec.units.dims[1] == 2:
         seen["plane"] = {name: json_numbers(actions) for name, actions in both.items()} | {"of": "actions"}
     elif spec.units.dims == (1, 1):
-        state = spec.units.seen(comparison.obs[:PLANE])
+        state = spec.units.observations_from_network(comparison.obs[:PLANE])
         pairs = {name: json_numbers(np.concatenate([state, actions], axis=1)) for name, actions in both.items()}
         seen["plane"] = pairs | {"of": "state and action"}
     return seen
 
 
-def play_episode(spec: Spec, models: tuple[Any, Any], env: gymnasium.Env, seed: int) -> dict[str, Any]:
-    """Play one episode: rewards, values, candidates and positions."""
+def play_episode(spec: Spec, actors: Actors, env: gymnasium.Env, seed: int) -> dict[str, Any]:
+    """Play one episode of one seed's actors: rewards, values, candidates and positions."""
     options, units = spec.evaluation, spec.units
-    choose = partial(rate, *models, selection=selection_of(options))
+    choose = partial(rate, actors.policies, actors.critics, selection=actors.selection)
     obs, _ = env.reset(seed=seed)
     rewards, values, choices, path, over = [], [], [], [position_of(env, obs)], False
     while not over and len(rewards) < LONGEST:
         key = jax.random.fold_in(jax.random.key(seed), len(rewards))
-        candidates, energy, chosen = choose(units.observe(np.asarray(obs)[None]), key)
+        candidates, energy, chosen = choose(units.observations_to_network(np.asarray(obs)[None]), key)
         candidates, energy, chosen = np.asarray(candidates)[:, 0], np.asarray(energy)[:, 0], int(chosen[0])
-        obs, reward, terminal, timeout, _ = env.step(units.act(candidates[chosen]))
+        obs, reward, terminal, timeout, _ = env.step(units.actions_from_network(candidates[chosen]))
         rewards.append(float(reward))
         values.append((energy[chosen], energy.min(), energy.max()))
         choices.append((candidates, energy, chosen))
@@ -109,14 +112,14 @@ def play_episode(spec: Spec, models: tuple[Any, Any], env: gymnasium.Env, seed: 
         "path": path[0]
         and {"points": json_numbers(np.array(path)[spaced_indices(len(path), POINTS)]), "goal": goal_of(env)},
     }
-    if models[1] is not None:
+    if actors.critics is not None:
         value, low, high = np.array(values)[kept].T
         seen |= {"q": json_numbers(value), "q_low": json_numbers(low), "q_high": json_numbers(high)}
         seen["choices"] = [
             {
                 "at": int(at),
                 "q": json_numbers(choices[at][1][:CANDIDATES]),
-                "actions": json_numbers(units.act(choices[at][0][:CANDIDATES])),
+                "actions": json_numbers(units.actions_from_network(choices[at][0][:CANDIDATES])),
                 "chosen": choices[at][2] if choices[at][2] < CANDIDATES else None,
             }
             for at in (spaced_indices(len(rewards), CHOICES) if options.eas > 1 else ())

@@ -9,12 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edp.acting.selection import act_flat, acting_models, initial_memories, selection_of
-from edp.config.spec import EvalOptions, Spec, acting_sampler
+from edp.acting.actors import Actors
+from edp.acting.selection import act_flat, initial_memories
+from edp.config.spec import EvalOptions, Spec
 from edp.errors import UserError, unknown
 from edp.options import check_options
 from edp.runs.directory import Run
-from edp.runs.load import load
+from edp.runs.load import load_checkpoint
 
 
 class LoadedPolicy:
@@ -23,10 +24,10 @@ class LoadedPolicy:
     Its random numbers depend on ``draws`` alone: two policies loaded with the same ``draws`` act the same.
     """
 
-    def __init__(self, spec: Spec, models: tuple[Any, Any], options: EvalOptions, draws: int):
+    def __init__(self, spec: Spec, actors: Actors, options: EvalOptions, draws: int):
         self.spec, self.options, self.units = spec, options, spec.units
-        self.dims, self._models = self.units.dims, models
-        self._leaves, self._structure = jax.tree.flatten((*models, selection_of(options)))
+        self.dims, self._actors = self.units.dims, actors
+        self._leaves, self._structure = jax.tree.flatten(actors)
         self._key, self._episode = jax.random.key(draws), -1
         self.reset()
 
@@ -49,20 +50,22 @@ class LoadedPolicy:
         count = len(rows)
         if self._count != count:
             if self._memories is not None and self._step:
-                raise ValueError("the number of rows may change at reset() only: this policy remembers each of them")
+                raise ValueError(
+                    "the number of rows may change only at reset(), because this policy remembers each row"
+                )
             self._keys, self._count = jax.random.split(jax.random.fold_in(self._key, self._episode), (1, count)), count
-            self._memories = initial_memories(self._models[0], count)
+            self._memories = initial_memories(self._actors.policies, count)
         rewards, steps = np.empty((1, count), np.float32), np.empty((1, count), np.int32)
         rewards[:], steps[:] = reward, self._step
-        inputs = self.units.observe(rows[None]), rewards, steps, self._keys
+        inputs = self.units.observations_to_network(rows[None]), rewards, steps, self._keys
         self._memories, actions = act_flat(self._structure, self._leaves, self._memories, *inputs)
         self._step += 1
-        chosen = self.units.act(np.asarray(actions)[0])
+        chosen = self.units.actions_from_network(np.asarray(actions)[0])
         return chosen[0] if obs.ndim == 1 else chosen
 
 
 def not_finite(rows: np.ndarray) -> UserError:
-    """The error that names the first NaN: an action that is NaN must never reach a plant."""
+    """The error that names the first NaN. Without it, the action would be NaN, too."""
     row, column = np.argwhere(~np.isfinite(rows))[0]
     where = f"row {row}, column {column}" if len(rows) > 1 else f"column {column}"
     return UserError(f"the observation has NaN or Inf (in float32) in {where}: fill it in, or do not act on it")
@@ -81,7 +84,7 @@ def load_policy(
         draws: the seed of the policy's random numbers.
         **acting: options of evaluation, such as ``eas=50`` or ``initial_noise=0.0`` (default: those of the run).
     """
-    spec, found = load(Run.open(Path(run)), checkpoint)
+    spec, found = load_checkpoint(Run.open(Path(run)), checkpoint)
     for damaged in found.damaged:
         warnings.warn(f"{damaged}; the checkpoint of step {found.step} is used", stacklevel=2)
     known = [entry.name for entry in fields(EvalOptions)]
@@ -89,12 +92,13 @@ def load_policy(
         if name not in known:
             raise unknown("option of acting", name, known)
     options = check_options(replace(spec.evaluation, **acting))
-    sampler = acting_sampler(spec.algorithm, spec.policy, options)
+    actors = Actors.from_states(spec, options, found.tree)
     seed = spec.seeds[0] if seed is None else seed
     if seed not in spec.seeds:
         raise UserError(f"{run}: has seeds {spec.seeds[0]} to {spec.seeds[-1]}, not {seed}")
     if seed in found.failed:
         raise UserError(f"{run}: seed {seed} failed in training ({found.failed[seed]})")
     row = spec.seeds.index(seed)
-    models = acting_models(found.tree, options.act_with, sampler)
-    return LoadedPolicy(spec, jax.tree.map(lambda leaf: jnp.asarray(leaf[row : row + 1]), models), options, draws)
+    models = actors.policies, actors.critics
+    policies, critics = jax.tree.map(lambda leaf: jnp.asarray(leaf[row : row + 1]), models)
+    return LoadedPolicy(spec, Actors(policies, critics, actors.selection), options, draws)

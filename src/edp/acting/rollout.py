@@ -5,14 +5,15 @@ from collections.abc import Callable, Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from edp.acting.selection import Selection, act, initial_memories
+from edp.acting.actors import Actors
+from edp.acting.selection import act, initial_memories
 from edp.data.units import Units
 from edp.errors import first_line
 
@@ -122,13 +123,11 @@ def roll_out(
 
 
 def roll_out_policies(
-    policies: Any,
-    critics: Any,
+    actors: Actors,
     pools: list[Pool],
     *,
     episodes: int,
     seed: int,
-    selection: Selection,
     units: Units | None = None,
     first_row: int = 0,
     without: Set[int] = frozenset(),
@@ -136,7 +135,7 @@ def roll_out_policies(
 ) -> Episodes:
     """Play episodes with every seed's policy. The same ``seed`` gives the same start states and random numbers.
 
-    ``first_row`` is the row of the first policy if these policies are a part of a run's.
+    ``first_row`` is the row of the first policy, if a process plays only some of a run's policies.
 
     Episodes are played in groups that do not depend on each other. On a CPU each group has a thread: while one waits
     for its environments, another one computes.
@@ -147,16 +146,16 @@ def roll_out_policies(
     def play_group(columns: np.ndarray, pools: list[Pool]) -> Episodes:
         rows = first_row + jnp.arange(len(pools))
         keys = jax.vmap(jax.vmap(env_key, (None, 0)), (0, None))(rows, jnp.asarray(columns))
-        memories = initial_memories(policies, len(columns))
+        memories = initial_memories(actors.policies, len(columns))
 
         def choose(obs: np.ndarray, rewards: np.ndarray, steps: np.ndarray) -> np.ndarray:
             nonlocal memories
             if stopping():
                 raise StoppedError
-            seen = units.observe(obs) if units else obs.astype(np.float32)
+            seen = units.observations_to_network(obs) if units else obs.astype(np.float32)
             inputs = seen, rewards.astype(np.float32), steps.astype(np.int32)
-            memories, chosen = act(policies, critics, memories, *inputs, keys, selection)
-            return units.act(np.asarray(chosen)) if units else np.asarray(chosen)
+            memories, chosen = act(actors.policies, actors.critics, memories, *inputs, keys, actors.selection)
+            return units.actions_from_network(np.asarray(chosen)) if units else np.asarray(chosen)
 
         return roll_out(choose, pools, len(columns), first_seed=seed + int(columns[0]), without=without)
 

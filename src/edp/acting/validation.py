@@ -1,6 +1,6 @@
 """Validation without an environment: losses on held-out episodes, and the policy's actions beside the data's.
 
-The losses are those of training, for every algorithm: an update is computed on held-out data and thrown away.
+The losses are those of training, for every algorithm: an update is computed on held-out data and discarded.
 """
 
 import time
@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from edp.acting.selection import act, acting_models, selection_of
-from edp.config.spec import Spec, acting_sampler
+from edp.acting.actors import Actors
+from edp.acting.selection import act
+from edp.config.spec import Spec
 from edp.data.dataset import Dataset
 from edp.devices import processes
 from edp.devices.seeds import map_seeds
@@ -51,18 +52,19 @@ class ActionComparison:
     """A policy's actions in some states of a data set, beside the actions of the data."""
 
     def __init__(self, spec: Spec, dataset: Dataset):
-        self.spec, self.sampler = spec, acting_sampler(spec.algorithm, spec.policy, spec.evaluation)
+        self.spec = spec
         rows = np.random.default_rng(0).choice(len(dataset.obs), min(STATES, len(dataset.obs)), replace=False)
         self.obs, self.action = np.asarray(dataset.obs[rows]), np.asarray(dataset.action[rows])
 
     def choose(self, states: Any) -> np.ndarray:
         """Each seed's actions in the states, in the networks' units."""
-        options, seeds, count = self.spec.evaluation, len(jax.tree.leaves(states)[0]), len(self.obs)
-        policies, critics = acting_models(states, options.act_with, self.sampler)
+        actors = Actors.from_states(self.spec, self.spec.evaluation, states)
+        seeds, count = len(jax.tree.leaves(states)[0]), len(self.obs)
         keys = jax.random.split(jax.random.key(0), (seeds, count))
         obs = np.broadcast_to(self.obs, (seeds, *self.obs.shape))
         rewards, steps = np.zeros((seeds, count), np.float32), np.zeros((seeds, count), np.int32)
-        return np.asarray(act(policies, critics, None, obs, rewards, steps, keys, selection_of(options))[1])
+        _, actions = act(actors.policies, actors.critics, None, obs, rewards, steps, keys, actors.selection)
+        return np.asarray(actions)
 
     def describe(self, chosen: np.ndarray) -> list[dict[str, Any] | None]:
         """Statistics of each seed's actions, and their distance from the data's."""
@@ -74,7 +76,7 @@ class ActionComparison:
         """Statistics of each action in the units of the data, and a histogram over its range."""
         bins = [np.histogram(column, BINS, (-1, 1))[0] / len(column) for column in actions.T]
         shares = [[round(float(share), 4) for share in shares] for shares in bins]
-        return column_statistics(self.spec.units.act(actions)) | {"histogram": shares}
+        return column_statistics(self.spec.units.actions_from_network(actions)) | {"histogram": shares}
 
 
 class Validator:
@@ -87,7 +89,7 @@ class Validator:
     def __call__(self, states: Any, step: int, run: Run, failed: Container[int]) -> Validation:
         """Validate all seeds, and record the result in the run."""
         start, training = time.perf_counter(), self.spec.training
-        own = processes.own_part(states)
+        own = processes.local_part(states)
         update, key = self.spec.algorithm.update, jax.random.key(0)
         losses = jax.device_get(validation_losses(update, own, self.data, key, batch_size=training.batch_size))
         heard = processes.exchange(({name: value.tolist() for name, value in losses.items()}, self.actions(own)))

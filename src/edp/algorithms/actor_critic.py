@@ -1,10 +1,9 @@
-"""Base classes of algorithms: hyper-parameters, optimisers, targets, and two ways of learning values.
+"""Base classes of algorithms: hyper-parameters, optimisers, targets, and learning values of the policy's actions.
 
-``TDActorCritic`` learns values of the policy's actions. ``InSample`` learns values of the data's actions only, with a
-state-value network V.
+``edp.algorithms.in_sample`` learns values of the data's actions only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -14,11 +13,12 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from edp.algorithms.base import Learner, Loss, Metrics, adam, descend, for_each_member, init_learner
-from edp.algorithms.weighted import WEIGHTED_RECIPE, Weight, fixed_advantage, weighted_loss
+from edp.algorithms.base import Learner, Loss, Metrics, adam, descend, for_each_member, init_learner, learning_rate
+from edp.algorithms.losses import critic_loss
+from edp.algorithms.weighted import Weight, fixed_advantage, weighted_loss
 from edp.batches import Transitions
 from edp.errors import UserError, unknown
-from edp.networks import MLP, Critic
+from edp.networks import ACTIVATIONS, MLP, Critic
 from edp.options import option
 from edp.policies.base import Policy, PolicyConfig
 
@@ -69,15 +69,9 @@ class Actor:
         return init_learner(policy, self.optimiser)
 
 
-def learning_rate(lr: float, warmup: int, decay: int) -> optax.ScalarOrSchedule:
-    """A constant rate, or one that rises linearly for ``warmup`` steps and falls along a cosine to 0 at ``decay``."""
-    if not decay:
-        return optax.linear_schedule(0.0, lr, warmup) if warmup else lr
-    return optax.warmup_cosine_decay_schedule(0.0 if warmup else lr, lr, min(warmup, decay - 1), decay)
-
-
 ENSEMBLES = ("min", "mean-std")  # choices of `ensemble`
 ADVANTAGES = ("raw", "standard")  # choices of `advantages`
+NEXT_ACTIONS = ("average", "online")  # choices of `next_actions`
 
 
 @dataclass(frozen=True)
@@ -90,7 +84,10 @@ class ActorCritic(Actor):
     critic_hidden: tuple[int, ...] = option(
         (256, 256, 256), "widths of the value networks' hidden layers", low=1, high=65_536
     )
+    critic_activation: str = option("mish", f"activation function of the value networks: {', '.join(ACTIVATIONS)}")
     critic_norm: bool = option(False, "layer norm in the value networks")
+    critic_schedule: bool = option(True, "warm-up and decay of the learning rate hold for the value networks, too")
+    policy_lr: float = option(0.0, "learning rate of the policy (0: `lr`)", low=0.0)
     critics: int = option(2, "number of Q-networks", low=1, high=1000)
     ensemble: str = option("min", "value of the Q-networks together: their min, or mean-std (mean - rho · std)")
     rho: float = option(1.0, "pessimism of mean-std", low=0.0)
@@ -109,6 +106,8 @@ class ActorCritic(Actor):
             raise unknown("choice of `ensemble`", self.ensemble, ENSEMBLES)
         if self.advantages not in ADVANTAGES:
             raise unknown("choice of `advantages`", self.advantages, ADVANTAGES)
+        if self.critic_activation not in ACTIVATIONS:
+            raise unknown("choice of `critic_activation`", self.critic_activation, ACTIVATIONS)
 
     def low(self, q: Float[Array, "members n"]) -> Float[Array, " n"]:
         """A pessimistic value of the ensemble."""
@@ -121,15 +120,27 @@ class ActorCritic(Actor):
         return replace(self, loss_weight=self.loss_weight * jnp.minimum(1.0, step / self.ramp))
 
     @property
+    def optimiser(self) -> optax.GradientTransformation:
+        """The optimiser of the policy."""
+        return adam(learning_rate(self.policy_lr or self.lr, self.lr_warmup, self.lr_decay), self.clip)
+
+    @property
+    def value_optimiser(self) -> optax.GradientTransformation:
+        schedule = (self.lr_warmup, self.lr_decay) if self.critic_schedule else (0, 0)
+        return adam(learning_rate(self.lr, *schedule), self.clip)
+
+    @property
     def critic_optimiser(self) -> optax.GradientTransformation:
-        return for_each_member(self.optimiser)
+        return for_each_member(self.value_optimiser)
 
     def init_critic(self, obs_dim: int, act_dim: int, key: PRNGKeyArray) -> Learner:
-        critic = Critic(obs_dim, act_dim, self.critic_hidden, key, self.critics, self.critic_norm)
+        options = self.critic_hidden, key, self.critics, self.critic_norm, self.critic_activation
+        critic = Critic(obs_dim, act_dim, *options)
         return init_learner(critic, self.critic_optimiser)
 
     def init_value(self, obs_dim: int, key: PRNGKeyArray) -> Learner:
-        return init_learner(MLP(obs_dim, self.critic_hidden, 1, key, self.critic_norm), self.optimiser)
+        value = MLP(obs_dim, self.critic_hidden, 1, key, self.critic_norm, self.critic_activation)
+        return init_learner(value, self.value_optimiser)
 
     def update_policy(
         self,
@@ -156,20 +167,6 @@ class ActorCritic(Actor):
         return descend(policy, loss, self.optimiser, self.policy_tau(step))
 
 
-def critic_loss(critic: Critic, batch: Transitions, target: Float[Array, " n"]) -> Loss:
-    """The squared TD error (EDP eq. 6), summed over the ensemble."""
-    q = critic(batch.obs, batch.action)
-    loss = jnp.sum(jnp.mean((q - target[None]) ** 2, axis=-1))
-    return loss, {"critic_loss": loss, "q_data": q.mean()}
-
-
-def value_loss(value: MLP, obs: Float[Array, "n obs"], target: Float[Array, " n"], expectile: float) -> Loss:
-    """Expectile regression of V: mean |expectile - 1(u < 0)| u² with u = target - V. With 0.5, V learns the mean."""
-    u = target - value(obs)[:, 0]
-    loss = jnp.mean(jnp.where(u < 0, 1 - expectile, expectile) * u**2)
-    return loss, {"value_loss": loss}
-
-
 class TDState(NamedTuple):
     """The training state of algorithms with a policy and a critic."""
 
@@ -186,6 +183,13 @@ class TDActorCritic(ActorCritic):
 
     max_q_backup: int = option(0, "number of next actions, of which the best is backed up (0: one action)", low=0)
     target_noise: float = option(0.0, "TD3's smoothing: std of the noise on next actions, clipped to ±0.5", low=0.0)
+    policy_every: int = option(1, "TD3's delay: steps between updates of the policy and of all targets", low=1)
+    next_actions: str = option("average", "parameters that choose next actions in TD targets: average, or online")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.next_actions not in NEXT_ACTIONS:
+            raise unknown("choice of `next_actions`", self.next_actions, NEXT_ACTIONS)
 
     def check(self, policy: PolicyConfig) -> None:
         super().check(policy)
@@ -202,20 +206,32 @@ class TDActorCritic(ActorCritic):
         """Algorithm 1 of the paper."""
         target_key, critic_key, policy_key = jax.random.split(key, 3)
         step = state.step + 1
-        target = self.td_target(state.policy.target, state.critic.target, batch, target_key)
+        evaluated = state.policy.target if self.next_actions == "average" else state.policy.model
+        target = self.td_target(evaluated, state.critic.target, batch, target_key)
         critic, critic_metrics = descend(
             state.critic,
             lambda q: self.critic_loss(q, state.policy.model, batch, target, critic_key),
             self.critic_optimiser,
-            self.tau,
+            self.tau if self.policy_every == 1 else jnp.where(self.improves(step), self.tau, 0.0),
         )
-        policy, policy_metrics = descend(
-            state.policy,
-            lambda pi: self.at(step).policy_loss(pi, critic.model, batch, policy_key),
-            self.optimiser,
-            self.policy_tau(step),
+        policy, policy_metrics = self.improve(
+            state.policy, step, lambda pi: self.at(step).policy_loss(pi, critic.model, batch, policy_key)
         )
         return TDState(policy, critic, step), critic_metrics | policy_metrics
+
+    def improves(self, step: Int[Array, ""]) -> Bool[Array, ""]:
+        """Whether the policy and the targets move at this step."""
+        return step % self.policy_every == 0
+
+    def improve(self, policy: Learner, step: Int[Array, ""], loss: Callable[[Policy], Loss]) -> tuple[Learner, Metrics]:
+        """One step of the policy. On the steps that ``policy_every`` leaves out, only the metrics are computed."""
+
+        def update(policy: Learner) -> tuple[Learner, Metrics]:
+            return descend(policy, loss, self.optimiser, self.policy_tau(step))
+
+        if self.policy_every == 1:
+            return update(policy)
+        return jax.lax.cond(self.improves(step), update, lambda policy: (policy, loss(policy.model)[1]), policy)
 
     def td_target(self, policy: Policy, critic: Critic, batch: Transitions, key: PRNGKeyArray) -> Float[Array, " n"]:
         """r + discount · min(Q1, Q2)(s', a') with a' from the policy (appendix eq. 1)."""
@@ -239,52 +255,3 @@ class TDActorCritic(ActorCritic):
 
     def policy_loss(self, policy: Policy, critic: Critic, batch: Transitions, key: PRNGKeyArray) -> Loss:
         raise NotImplementedError
-
-
-class InSampleState(NamedTuple):
-    """The training state of algorithms with a policy, a critic and a state-value network."""
-
-    policy: Learner
-    critic: Learner
-    value: Learner
-    step: Int[Array, ""]
-
-
-@dataclass(frozen=True)
-class InSample(ActorCritic):
-    """Algorithms that learn values of the data's actions only: V regresses on Q, and Q bootstraps from V."""
-
-    uses: ClassVar[tuple[str, ...]] = ("log_prob",)
-    values_actions: ClassVar[bool] = True
-    recipe: ClassVar[Mapping[str, Any]] = {**ActorCritic.recipe, **WEIGHTED_RECIPE, "temperature": 1.0}
-    domain_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "locomotion": {"rewards": "return-range"},
-        "antmaze": {"rewards": "minus-one"},
-    }
-    policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {"has_likelihood": {"bc_weight": 0.0}}
-
-    def init(self, policy: Policy, obs_dim: int, act_dim: int, key: PRNGKeyArray) -> InSampleState:
-        critic_key, value_key = jax.random.split(key)
-        return InSampleState(
-            self.init_policy(policy),
-            self.init_critic(obs_dim, act_dim, critic_key),
-            self.init_value(obs_dim, value_key),
-            jnp.zeros((), jnp.int32),
-        )
-
-    def update_value(
-        self, state: InSampleState, batch: Transitions, expectile: float
-    ) -> tuple[Learner, Array, Metrics]:
-        """The learner of V after one step towards the expectile of Q, and the Q of the batch."""
-        q = self.low(state.critic.target(batch.obs, batch.action))
-        value, metrics = descend(
-            state.value, lambda v: value_loss(v, batch.obs, q, expectile), self.optimiser, self.tau
-        )
-        return value, q, metrics
-
-    def update_critic(
-        self, state: InSampleState, next_value: Float[Array, " n"], batch: Transitions
-    ) -> tuple[Learner, Metrics]:
-        """The learner of Q after one step towards r + discount · V(s')."""
-        target = batch.reward + self.discount * batch.not_done * next_value
-        return descend(state.critic, lambda q: critic_loss(q, batch, target), self.critic_optimiser, self.tau)

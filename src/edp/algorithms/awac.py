@@ -22,6 +22,7 @@ class AWAC(TDActorCritic):
 
     beta: float = option(1.0, "temperature of the weights exp(advantage / beta)", low=1e-6)
     max_weight: float = option(100.0, "largest weight", low=0.0)
+    samples: int = option(0, "number of sampled actions that form the baseline (0: the policy's own action)", low=0)
 
     uses: ClassVar[tuple[str, ...]] = ("action", "log_prob")
     recipe: ClassVar[Mapping[str, Any]] = {**TDActorCritic.recipe, **WEIGHTED_RECIPE}
@@ -29,8 +30,8 @@ class AWAC(TDActorCritic):
 
     def policy_loss(self, policy: Policy, critic: Critic, batch: Transitions, key: PRNGKeyArray) -> Loss:
         def advantage(fit: Fit, key: PRNGKeyArray) -> Float[Array, " n"]:
-            del key
-            return advantage_over(critic, batch, fit.action[None], self.low)
+            baseline = policy.around(batch.obs, fit, key, self.samples) if self.samples else fit.action[None]
+            return advantage_over(critic, batch, baseline, self.low)
 
         return weighted_loss(
             policy,

@@ -7,8 +7,9 @@ from typing import Any, ClassVar, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from edp.algorithms.actor_critic import ActorCritic, value_loss
+from edp.algorithms.actor_critic import ActorCritic
 from edp.algorithms.base import Learner, Metrics, descend
+from edp.algorithms.losses import value_loss
 from edp.algorithms.weighted import WEIGHTED_RECIPE, exponential
 from edp.batches import Transitions
 from edp.options import option
@@ -47,7 +48,7 @@ class AWR(ActorCritic):
         assert tail is not None
         returns = tail.reward + tail.discount * state.value.target(tail.obs)[:, 0]
         value, value_metrics = descend(
-            state.value, lambda v: value_loss(v, batch.obs, returns, expectile=0.5), self.optimiser, self.tau
+            state.value, lambda v: value_loss(v, batch.obs, returns, expectile=0.5), self.value_optimiser, self.tau
         )
         advantage = standardise(returns - value.model(batch.obs)[:, 0])
         weight = exponential(1 / self.beta, self.max_weight)

@@ -22,7 +22,7 @@ class Algorithm(Protocol):
     A training state has the learners ``policy`` and ``critic``. The critic is None if ``values_actions`` is false.
     """
 
-    learns_from: ClassVar[str]  # the kind of a batch: "transitions", "tails" or "windows" (see edp.training.state)
+    learns_from: ClassVar[str]  # the kind of a batch: "transitions", "tails" or "windows" (see training/batch_source)
     uses: ClassVar[tuple[str, ...]]  # the fields of a policy's ``Fit`` that it uses, beside the imitation loss
     values_actions: ClassVar[bool]  # it has a critic
     default_policy: ClassVar[str]  # the policy of a run that names none
@@ -74,6 +74,13 @@ def descend(
 def adam(lr: optax.ScalarOrSchedule, clip: float) -> optax.GradientTransformation:
     """Adam on gradients whose global norm is at most ``clip``."""
     return optax.chain(optax.stateless(lambda grads, _: clip_by_norm(grads, clip)), optax.adam(lr))
+
+
+def learning_rate(lr: float, warmup: int, decay: int) -> optax.ScalarOrSchedule:
+    """A constant rate, or one that rises linearly for ``warmup`` steps and falls along a cosine to 0 at ``decay``."""
+    if not decay:
+        return optax.linear_schedule(0.0, lr, warmup) if warmup else lr
+    return optax.warmup_cosine_decay_schedule(0.0 if warmup else lr, lr, min(warmup, decay - 1), decay)
 
 
 def clip_by_norm(grads: Any, max_norm: float) -> Any:

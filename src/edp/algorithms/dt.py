@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import PRNGKeyArray
 
-from edp.algorithms.actor_critic import learning_rate
-from edp.algorithms.base import Loss
+from edp.algorithms.base import Loss, learning_rate
 from edp.algorithms.bc import BC
 from edp.batches import Windows
 from edp.errors import UserError
@@ -44,7 +43,6 @@ class DT(BC):
 
     def policy_loss(self, policy: Transformer, batch: Windows, key: PRNGKeyArray) -> Loss:  # pyright: ignore
         """The mean squared error of the actions, over steps that are not masked out."""
-        del key
-        error = jnp.mean((policy(batch) - batch.action) ** 2, axis=-1)
+        error = jnp.mean((policy(batch, key) - batch.action) ** 2, axis=-1)
         bc = jnp.sum(error * batch.mask) / jnp.sum(batch.mask)
         return bc, {"bc_loss": bc}

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from edp.algorithms.actor_critic import InSample, InSampleState
 from edp.algorithms.base import Metrics
+from edp.algorithms.in_sample import InSample, InSampleState
 from edp.algorithms.weighted import exponential
 from edp.batches import Transitions
 from edp.options import option

@@ -22,6 +22,7 @@ class TD3BC(TDActorCritic):
     """Hyper-parameters and losses of TD3+BC."""
 
     alpha: float = option(2.0, "weight of Q / mean |Q| against the imitation loss", low=0.0)
+    improved: str = option("random", "Q-network whose values the policy increases: random, or first")
     guidance: str = option("value", "unit of Q in the policy's loss: value (mean |Q|), or slope (RMS of dQ/da)")
 
     uses: ClassVar[tuple[str, ...]] = ("action",)
@@ -32,18 +33,26 @@ class TD3BC(TDActorCritic):
         super().__post_init__()
         if self.guidance not in GUIDANCES:
             raise unknown("choice of `guidance`", self.guidance, GUIDANCES)
+        if self.improved not in IMPROVED:
+            raise unknown("choice of `improved`", self.improved, IMPROVED)
 
     def policy_loss(self, policy: Policy, critic: Critic, batch: Transitions, key: PRNGKeyArray) -> Loss:
-        """L_diff + lambda · L_pi (eq. 10), where Q is Q1 or Q2 at random."""
+        """L_diff + lambda · L_pi (eq. 10), where Q is Q1 or Q2 at random (or always Q1)."""
         fit_key, coin_key = jax.random.split(key)
         fit = policy.fit(batch.obs, batch.action, fit_key)
-        values = lambda action: critic.one_of(batch.obs, action, coin_key)  # noqa: E731
+
+        def values(action: Float[Array, "n act"]) -> Float[Array, " n"]:
+            if self.improved == "first":
+                return critic.member(0, batch.obs, action)
+            return critic.one_of(batch.obs, action, coin_key)
+
         q, gain = GUIDANCES[self.guidance](values, fit.action)
         bc = fit.bc.mean()
         loss = self.bc_weight * bc - self.alpha * self.loss_weight * gain
         return loss, {"policy_loss": loss, "bc_loss": bc, "q_policy": q.mean()}
 
 
+IMPROVED = ("random", "first")  # choices of `improved`
 Values = Callable[[Float[Array, "n act"]], Float[Array, " n"]]
 
 

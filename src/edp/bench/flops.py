@@ -36,7 +36,7 @@ def gemm(size: int = 256, repeats: int = 200):
     return lambda: jax.block_until_ready(chain(left)), repeats, 2 * size**3
 
 
-def seconds(function) -> float:
+def time_call(function) -> float:
     """Measure one call, until its result is ready."""
     start = time.perf_counter()
     jax.block_until_ready(function())
@@ -45,4 +45,4 @@ def seconds(function) -> float:
 
 def gemm_rate(multiply, repeats: int, flops: int) -> float:
     """Measure the FLOP/s of a function that ``gemm`` made."""
-    return repeats * flops / seconds(multiply)
+    return repeats * flops / time_call(multiply)

@@ -15,18 +15,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from edp.acting.actors import Actors
 from edp.acting.rollout import Pool, roll_out_policies
-from edp.acting.selection import Selection
 from edp.algorithms import ALGORITHMS, InitialState
-from edp.bench.flops import gemm, matmul_flops, seconds
+from edp.bench.flops import gemm, matmul_flops, time_call
 from edp.config import defaults
 from edp.data.dataset import Dataset
 from edp.devices.seeds import seed_keys
 from edp.envs.make import make_env
 from edp.policies import POLICIES
 from edp.runs.provenance import provenance
+from edp.training.batch_source import make_batch_source
 from edp.training.epoch import epoch, epoch_keys, init_states
-from edp.training.state import learnable
 
 OBS, ACT, BATCH, ROWS = 17, 6, 256, 100_000
 GEMM, LARGE_GEMM = "GEMM 256³", "GEMM 1024³"
@@ -46,7 +46,7 @@ VARIANTS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
 
 
 class Case(NamedTuple):
-    """Something to measure."""
+    """A block of steps to measure."""
 
     run: Callable[[], Any]  # a block of steps
     steps: int  # in a block
@@ -62,7 +62,7 @@ def random_data(rows: int = ROWS) -> Dataset:
     return Dataset(obs, action, reward, next_obs, np.ones(rows, np.float32), np.arange(rows) // 100, np.zeros(0), [])
 
 
-def parts(algorithm: str, policy: str, preset: str | None = None, **options: Any) -> tuple[Any, Any]:
+def build_parts(algorithm: str, policy: str, preset: str | None = None, **options: Any) -> tuple[Any, Any]:
     """Make an algorithm and its policy with the paper's settings for locomotion."""
     classes = ALGORITHMS[algorithm], POLICIES[policy]
     preset_values = defaults.PRESETS.get(preset or "", {})
@@ -73,9 +73,9 @@ def parts(algorithm: str, policy: str, preset: str | None = None, **options: Any
     return made  # pyright: ignore
 
 
-def training(algorithm: Any, policy: Any, rows: int = ROWS, seeds: int = 1) -> Case:
+def training_case(algorithm: Any, policy: Any, rows: int = ROWS, seeds: int = 1) -> Case:
     """Make the case of training steps of all seeds in one program."""
-    data = jax.tree.map(jnp.asarray, learnable(algorithm, policy, random_data(rows)))
+    data = jax.tree.map(jnp.asarray, make_batch_source(algorithm, policy, random_data(rows)))
     keys = seed_keys(range(seeds))
     states = init_states(InitialState(algorithm, policy, OBS, ACT), keys)
     one = jax.tree.map(lambda leaf: leaf[0], states)
@@ -91,28 +91,28 @@ def training(algorithm: Any, policy: Any, rows: int = ROWS, seeds: int = 1) -> C
     return Case(run, steps, seeds * flops)
 
 
-def acting(policy: Any, steps: int = 100, episodes: int = 10) -> Case:
+def acting_case(policy: Any, steps: int = 100, episodes: int = 10) -> Case:
     """Make the case of steps of ten environments in parallel, with one sampled action each (no EAS)."""
     policies = jax.vmap(lambda key: policy.build(OBS, ACT, key))(seed_keys(range(1)))
     endless = partial(make_env, ENV, max_episode_steps=steps, terminate_when_unhealthy=False)
     pool = Pool(endless, episodes)
     one = jax.tree.map(lambda leaf: leaf[0], policies)
     flops = matmul_flops(lambda policy, obs, key: policy.act(obs, key), one, jnp.zeros((1, OBS)), jax.random.key(0))
-    run = partial(roll_out_policies, policies, None, [pool], episodes=episodes, seed=0, selection=Selection())
+    run = partial(roll_out_policies, Actors(policies, None), [pool], episodes=episodes, seed=0)
     return Case(run, steps * episodes, flops)
 
 
 def variant_parts(name: str) -> tuple[Any, Any]:
     """Make the algorithm and the policy of one of the paper's variants."""
     policy, preset, options = VARIANTS[name]
-    return parts("td3bc", policy, preset, **options)
+    return build_parts("td3bc", policy, preset, **options)
 
 
 def variant_cases(names: list[str]) -> dict[tuple[str, str], Case]:
     cases = {}
     for name in names:
         algorithm, policy = variant_parts(name)
-        cases |= {(name, "training"): training(algorithm, policy), (name, "acting"): acting(policy)}
+        cases |= {(name, "training"): training_case(algorithm, policy), (name, "acting"): acting_case(policy)}
     return cases
 
 
@@ -122,19 +122,19 @@ def measure(cases: dict[tuple[str, str], Case], rounds: int) -> Iterator[str | d
     compiled = {}
     for (name, what), case in (gemms | cases).items():
         yield f"compiling {name}, {what}"
-        first, again = seconds(case.run), seconds(case.run)
+        first, again = time_call(case.run), time_call(case.run)
         compiled[name, what] = max(0.0, first - again)
     rates: dict[tuple[str, str], list[float]] = {key: [] for key in gemms | cases}
     for number in range(1, rounds + 1):
         for (name, what), case in (gemms | cases).items():
             yield f"round {number} of {rounds}: {name}, {what}"
-            rates[name, what].append(case.steps / seconds(case.run))
+            rates[name, what].append(case.steps / time_call(case.run))
     flops = {name: [rate * case.flops for rate in rates[name, what]] for (name, what), case in gemms.items()}
     # The machine's speed varies over minutes: rates are compared within each round.
     share = lambda key, name: median_ratio(np.multiply(rates[key], cases[key].flops), flops[name])  # noqa: E731
     firsts = {what: rates[name, what] for name, what in reversed(cases)}
     yield {
-        "about": machine(),
+        "about": describe_machine(),
         "gemm_gflops": statistics.median(flops[GEMM]) / 1e9,
         "large_gemm_gflops": statistics.median(flops[LARGE_GEMM]) / 1e9,
         "variants": [
@@ -160,7 +160,7 @@ def median_ratio(rates: Any, base_rates: Any) -> float:
     return float(np.median(np.divide(rates, base_rates)))
 
 
-def machine() -> dict[str, str | int | None]:
+def describe_machine() -> dict[str, str | int | None]:
     """Describe the packages and the machine that a measurement was made with."""
     processor, info = platform.processor() or platform.machine(), Path("/proc/cpuinfo")
     if info.exists():

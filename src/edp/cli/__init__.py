@@ -16,18 +16,18 @@ usage: edp COMMAND …
 Train diffusion policies from logged data (Efficient Diffusion Policies, NeurIPS 2023).
 
 commands:
-  train TASK        train a policy on a task, or on DATA of your own; train --resume RUN continues a run
+  train TASK        train a policy on a task or on your own data; train --resume RUN continues a run
   eval RUN          evaluate the policies of a run, finished or running
   runs              list runs: progress, score, state
   report RUN …      one page of any runs: tables, curves, what the policies do
-  compare RUN RUN   which algorithm is better, and how sure that is
+  compare RUN RUN   which algorithm is better, and how certain that is
   ablate NAME RUN   a run's score over a range of one option of acting: the paper's ablations
   bench             how fast this machine trains and acts: the paper's efficiency figure
   data list         the tasks, and which of their files are here
   data get TASK     download D4RL's file for a task
   data make TASK    make a built-in set, a look-alike, or a new one
-  data check DATA   look at data of your own: what is in it, and what looks wrong
-  data convert A B  the same data in another format
+  data check DATA   examine your own data: what is in it, and what looks wrong
+  data convert A B  write data in another format
   data record FILE  record episodes of any policy in any environment
 
 options:
@@ -56,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
 
         print(f"edp: {as_flags(str(error))}", file=sys.stderr)
         return EXIT_USER_ERROR
-    except BrokenPipeError:  # the reader of the output has ended
+    except BrokenPipeError:  # the program that reads the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_USER_ERROR
     except OSError as error:

@@ -52,7 +52,7 @@ DESCRIPTION = f"""The paper's ablations, each with its data and a picture.
 On a trained run ({", ".join(ACTING)}): evaluate it over a range of one option of acting, the others as in the run or as
 given; NAME.json and NAME.png go to the run's folder ablations/.
 On a task ({", ".join(TRAINING)}): train each variant with the options of edp train that are given, in --out DIR, and
-compare them; a run that is already there is not made again, and an unfinished one is resumed."""
+compare them. Finished runs are used as they are, and unfinished ones are resumed."""
 
 
 def main(argv: list[str]) -> int:
@@ -77,7 +77,7 @@ def ablate_acting(argv: list[str]) -> int:
     ablation = ACTING[values.name]
     chosen = given_options([EvalOptions], values)
     if ablation.option in chosen:
-        raise UserError(f"edp ablate {values.name} varies that option itself: leave it out")
+        raise UserError(f"edp ablate {values.name} varies that option: leave it out")
 
     from edp.acting.evaluator import Evaluator
     from edp.cli.display import evaluation_line

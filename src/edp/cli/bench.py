@@ -8,7 +8,7 @@ from edp.errors import UserError, unknown
 
 DESCRIPTION = """The paper's efficiency figure on this machine: how fast Diffusion-QL with K = 100 (dql), EDP without
 DPM-Solver, EDP without action approximation, EDP and feed-forward TD3+BC train and act, at walker2d's shapes, without
-any data. All variants take turns; compilation is counted apart. Wants an idle machine."""
+any data. All variants take turns; compilation is measured separately. Run it on an idle machine."""
 
 
 def main(argv: list[str]) -> int:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Compare runs by their last ten evaluations: the interquartile mean of each method, and for each pair
 the probability that one beats the other, with 95 % stratified bootstrap intervals over seeds (rliable's definitions).
-Runs of the same algorithm and policy are put together, over tasks and seeds; if all are the same, each stands alone."""
+Runs of the same algorithm and policy are one method, over tasks and seeds. If there is only one method, each run is
+compared separately."""
 
 
 def main(argv: list[str]) -> int:

@@ -14,9 +14,9 @@ usage: edp data list [TASK]  the tasks and their files
        edp data get TASK     download D4RL's file for a task
        edp data make TASK …  make a built-in set, or a look-alike of D4RL's file
        edp data make FILE …  roll out policies in any environment and write a data set
-       edp data check DATA   what is in data of your own, what looks wrong in it, and pictures
-       edp data convert A B  the same data in another format
-       edp data record FILE  episodes of any policy in any Gymnasium environment"""
+       edp data check DATA   examine your own data: what is in it, what looks wrong, and pictures
+       edp data convert A B  write data in another format
+       edp data record FILE  record episodes of any policy in any Gymnasium environment"""
 
 MAKE = """Make a data set in D4RL's format: one of the built-in ones (edp data make local/hopper-medium-expert), a
 look-alike of one of D4RL's (edp data make hopper-medium-v2 --policy medium.npz), or a new one (edp data make new.hdf5
@@ -43,7 +43,7 @@ def main(argv: list[str]) -> int:
 def make_data(argv: list[str]) -> int:
     parser = Parser("edp data make", MAKE, "TASK | FILE.hdf5")
     parser.add_argument("what", metavar="TASK | FILE", help="a task (edp data list), or a new file with --env")
-    parser.add_argument("--env", metavar="ID", help="of a new file: a Gymnasium id, for example edp/hopper-d4rl-v2")
+    parser.add_argument("--env", metavar="ID", help="for a new file: a Gymnasium id, for example edp/hopper-d4rl-v2")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where a task's data goes (default: the cache)")
     parser.add_argument(
         "--policy",
@@ -52,13 +52,15 @@ def make_data(argv: list[str]) -> int:
         metavar="FILE[:SHARE]",
         help="a policy (.npz) and its share of the rows; may be repeated",
     )
-    parser.add_argument("--logs", type=Path, metavar="FILE", help="demonstrations (.npz) to play again, for kitchen")
+    parser.add_argument("--logs", type=Path, metavar="FILE", help="demonstrations (.npz) to replay, for kitchen")
     parser.add_argument(
         "--transitions", type=int, metavar="…", help="rows to write (default: as many as D4RL's, or 100000)"
     )
-    parser.add_argument("--noise", type=float, metavar="…", help="std added to actions (default: 0; 0.2 in AntMaze)")
-    parser.add_argument("--seed", type=int, default=0, metavar="…", help="of environments and policies (default: 0)")
-    parser.add_argument("--processes", type=int, metavar="…", help="to share the work (default: one a core)")
+    parser.add_argument("--noise", type=float, metavar="…", help="std of noise on actions (default: 0; 0.2 in AntMaze)")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="…", help="seed of environments and policies (default: 0)"
+    )
+    parser.add_argument("--processes", type=int, metavar="…", help="number of processes (default: one per core)")
     values = parser.parse(argv)
     for name, low in (("transitions", 1), ("noise", 0), ("seed", 0), ("processes", 1)):
         value = getattr(values, name)
@@ -68,7 +70,7 @@ def make_data(argv: list[str]) -> int:
     from edp.data import tasks
 
     if values.what in tasks.TASKS:
-        task = tasks.get(values.what)
+        task = tasks.get_task(values.what)
         print(make_built_in(task, values) if task.local else make_look_alike(task, values))
     elif values.what.endswith(".hdf5"):
         print(make_new(Path(values.what), values))
@@ -96,10 +98,10 @@ def make_look_alike(task, values) -> Path:
     refuse_given(values, f"{task.name} has a fixed environment", keep=MAKE_OPTIONS - {"env"})
     policies = [split_share(text) for text in values.policy]
     if not task.made_from:
-        raise UserError(f"{task.name} was demonstrated by people, and cannot be made: edp data get {task.name}")
+        raise UserError(f"{task.name} consists of human demonstrations, and cannot be made: edp data get {task.name}")
     lookalikes.check_sources(task, policies, values.logs)
     if values.logs is not None:
-        refuse_given(values, "demonstrations are played as they are", keep=MAKE_OPTIONS - {"transitions", "noise"})
+        refuse_given(values, "demonstrations are replayed as they are", keep=MAKE_OPTIONS - {"transitions", "noise"})
     transitions = lookalikes.count_rows(task, values.logs, values.transitions or task.transitions)
     noise = lookalikes.default_noise(task) if values.noise is None else values.noise
     path = values.out or locate.look_alike_path(task)
@@ -153,8 +155,11 @@ def split_share(text: str) -> tuple[Path, float]:
 
 
 def get_data(argv: list[str]) -> int:
-    parser = Parser("edp data get", "Download D4RL's file for a task; a download that broke off is resumed.", "TASK")
-    parser.add_argument("task", metavar="TASK", help="a task's name (edp data list), or minari:NAME")
+    from edp.data.formats import PREFIXES
+
+    names = " or ".join(f"{prefix}NAME" for prefix in PREFIXES)
+    parser = Parser("edp data get", "Download D4RL's file for a task. Interrupted downloads are resumed.", "TASK")
+    parser.add_argument("task", metavar="TASK", help=f"a task's name (edp data list), or {names}")
     values = parser.parse(argv)
 
     from edp.cli.locate import download_with_bar
@@ -163,7 +168,7 @@ def get_data(argv: list[str]) -> int:
     if formats.prefix_of(values.task):
         print(formats.download(values.task))
         return 0
-    task = tasks.get(values.task)
+    task = tasks.get_task(values.task)
     if task.local:
         raise UserError(f"{task.name} is made on this machine: edp data make {task.name}")
     print(locate.file_on_disk(task) or download_with_bar(task))

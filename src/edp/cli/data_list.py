@@ -4,14 +4,16 @@ from edp.cli.parser import Parser, as_flags, flag
 
 
 def list_tasks(argv: list[str]) -> int:
-    parser = Parser("edp data list", "The tasks, and which of their files are here; or all about one.", "[TASK]")
-    parser.add_argument("task", metavar="TASK", nargs="?", help="show this one in full")
+    parser = Parser(
+        "edp data list", "List the tasks and which of their files are here, or describe one task.", "[TASK]"
+    )
+    parser.add_argument("task", metavar="TASK", nargs="?", help="a task to describe")
     values = parser.parse(argv)
 
     from edp.data import tasks
 
     if values.task:
-        print_task(tasks.get(values.task))
+        print_task(tasks.get_task(values.task))
     else:
         print_tasks()
     return 0
@@ -31,7 +33,7 @@ def print_tasks() -> None:
     console.print(table)
     places = ", ".join(str(folder) for folder in locate.data_folders())
     console.print(f"D4RL's files are looked for in {places}", soft_wrap=True, highlight=False)
-    console.print("edp data get TASK downloads one; edp data list TASK tells more about it", highlight=False)
+    console.print("edp data get TASK downloads a file; edp data list TASK describes a task", highlight=False)
 
 
 def file_state(task) -> str:

@@ -8,7 +8,8 @@ from edp.cli.signals import ending_on_sigterm
 from edp.errors import UserError
 
 CHECK = """Look at data before training on it: what is in it, what looks wrong, and what that would do to training. It
-also draws a page of pictures. The exit code is 1 if training would refuse it, or quietly learn what is wrong."""
+also draws a page of pictures. The exit code is 1 if training would refuse the data, or learn something wrong from
+it."""
 CONVERT = """Write data in another format. Steps, their order and the ends of episodes stay the same; other columns are
 left out."""
 RECORD = """Record episodes of a policy in any Gymnasium environment: your own callable (module:function), a trained
@@ -95,7 +96,7 @@ def add_source(parser: Parser) -> None:
 def add_target(parser: Parser) -> None:
     from edp.data.formats import describe_formats
 
-    parser.add_argument("to", metavar="TO", help=f"where to: {describe_formats(written=True)}")
+    parser.add_argument("to", metavar="TO", help=f"the data to write: {describe_formats(written=True)}")
 
 
 def convert_data(argv: list[str]) -> int:
@@ -119,11 +120,11 @@ def convert_data(argv: list[str]) -> int:
         note(f"left out: {', '.join(log.left_out[:12])}{', …' if len(log.left_out) > 12 else ''}")
     why = formats.loses_environment(values.to, log)
     if why:
-        note(f"{values.to}: will not say that this was recorded in {log.env} ({why})")
+        note(f"{values.to}: the environment {log.env} is not stored: {why}")
     with ending_on_sigterm():
         place = formats.write_log(values.to, log)
     if formats.loses_steps(values.to, log):
-        note(f"{values.to}: the last step of each episode that was cut off is left out, for its next state is unknown")
+        note(f"{values.to}: the last steps of episodes that were cut off are left out: their next state is unknown")
     print(place)
     return 0
 
@@ -133,8 +134,8 @@ def record_data(argv: list[str]) -> int:
     add_target(parser)
     parser.add_argument("--env", required=True, metavar="ID", help="a Gymnasium environment (ID or module:ID)")
     parser.add_argument("--policy", metavar="…", help="module:function, or a run directory (default: random actions)")
-    parser.add_argument("--episodes", type=int, default=10, metavar="…", help="how many (default: 10)")
-    parser.add_argument("--seed", type=int, default=0, metavar="…", help="of the first episode's start (default: 0)")
+    parser.add_argument("--episodes", type=int, default=10, metavar="…", help="number of episodes (default: 10)")
+    parser.add_argument("--seed", type=int, default=0, metavar="…", help="seed of the first episode (default: 0)")
     parser.add_argument(
         "--max-steps", type=int, metavar="…", help="cut episodes off here (default: the environment's limit, or 10,000)"
     )

@@ -33,7 +33,7 @@ Event = Compiled | Epoch | Evaluation | Validation | SeedFailed
 def display(
     spec: Spec, dataset: Dataset, place: str, folder: Path, step: int, quiet: bool
 ) -> Iterator[Callable[[Event], None]]:
-    """Print what is trained on what, and yield the function that shows each event of training."""
+    """Print the data, the method and the run directory, and yield the function that shows each event of training."""
     if quiet:
         yield lambda event: None
         return
@@ -129,7 +129,7 @@ def plain_display(spec: Spec) -> Callable[[Event], None]:
 
 
 def evaluation_line(event: Evaluation, spec: Spec, what: str = "") -> str:
-    """Write the score of an evaluation, and what became of episodes that failed. ``what`` replaces the step."""
+    """Write the score of an evaluation, and the reasons of failed episodes. ``what`` replaces the step."""
     score = f"{short_measure(spec)} {score_text(event.scores)}{seed_scores(event)}"
     text = f"{what or f'step {event.step:>9,}'}  {score}  in {event.seconds:.1f} s"
     return "\n".join([text, *failure_lines(event)])

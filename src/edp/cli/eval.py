@@ -27,16 +27,18 @@ def main(argv: list[str]) -> int:
 
     parser = Parser("edp eval", DESCRIPTION, "RUN")
     parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
-    parser.add_argument("--video", type=Path, metavar="FILE", help="film an episode of the first seed (.gif, .mp4)")
+    parser.add_argument(
+        "--video", type=Path, metavar="FILE", help="record a video of an episode of the first seed (.gif, .mp4)"
+    )
     parser.add_argument("--checkpoint", metavar="…", help="a step, best or fqe (default: the last one)")
     parser.add_fields(EvalOptions, "evaluation (defaults: those of the run)")
     parser.add_argument(
         "--offline",
         action="store_true",
-        help="no environment: value the checkpoints from the data alone",
+        help="estimate the values of the checkpoints from the data, without an environment",
     )
     parser.add_argument("--data", metavar="DATA", help="where the data is now, if it was moved (--offline)")
-    parser.add_argument("--env", metavar="ID", help="of a run on data of your own: the environment (ID or module:ID)")
+    parser.add_argument("--env", metavar="ID", help="environment of a run on your own data (ID or module:ID)")
     parser.add_fields(FQEOptions, "fitted Q evaluation (--offline)")
     values = parser.parse(argv)
     if values.offline:
@@ -50,9 +52,7 @@ def main(argv: list[str]) -> int:
     spec, found = load_noting(run, values.checkpoint)
     spec = with_environment(spec, values.env or "", run)
     if not spec.task.env:
-        raise UserError(
-            f"{run.folder}: has no environment to evaluate in: give one with --env, or value it with --offline"
-        )
+        raise UserError(f"{run.folder}: has no environment to evaluate in: give one with --env, or use --offline")
     if values.video:
         video.check_video_path(values.video)
     camera = video.filmed_env(spec.task.env, **json.loads(spec.task.env_options)) if values.video else None
@@ -67,7 +67,7 @@ def main(argv: list[str]) -> int:
 def value_offline(values) -> int:
     """Value the checkpoints of a run by fitted Q evaluation, and show the values beside the scores."""
     from edp.acting import fqe
-    from edp.acting.selection import acting_models, selection_of
+    from edp.acting.actors import Actors
     from edp.cli.locate import find_file
     from edp.cli.progress import counting, note
     from edp.cli.results import print_offline_values
@@ -80,26 +80,27 @@ def value_offline(values) -> int:
     run = Run.open(values.run)
     spec = load.read_spec(run)
     if spec.policy.reads_histories:
-        raise UserError("--offline is for policies that act on what they see now, and a transformer reads histories")
+        raise UserError(
+            "--offline is for policies that act on the current observation, and a transformer reads histories"
+        )
     if values.video:
         raise UserError("--video shows an environment, and --offline has none")
     options = check_options(replace(spec.evaluation, **given_options([EvalOptions], values)))
     fqe_options = check_options(fqe.FQEOptions(**given_options([fqe.FQEOptions], values)))
-    sampler = acting_sampler(spec.algorithm, spec.policy, options)
-    steps = Checkpoints(run.checkpoints).steps() or [None]  # an old run has one without a number
+    acting_sampler(spec.algorithm, spec.policy, options)  # refuses wrong options before the data is read
+    steps = Checkpoints(run.checkpoints).steps() or [None]  # a run of schema 2 has one without a step
     if values.checkpoint is not None:
-        steps = [load.load(run, values.checkpoint)[1].step]
+        steps = [load.load_checkpoint(run, values.checkpoint)[1].step]
     data = load.read_run_data(run, spec, values.data or load.locate_run_data(run, spec, find_file))
     problem, rows = fqe.prepare_problem(data, fqe_options), []
     with counting("checkpoints valued", len(steps)) as advance:
         for done, step in enumerate(steps, 1):
             try:
-                _, found = load.load(run, step)
-            except UserError as error:  # damaged, or removed by a training that goes on
+                _, found = load.load_checkpoint(run, step)
+            except UserError as error:  # damaged, or removed by training that is still running
                 note(str(error))
                 continue
-            models = acting_models(found.tree, options.act_with, sampler)
-            value = fqe.value_policies(*models, problem, fqe_options, selection_of(options))
+            value = fqe.value_policies(Actors.from_states(spec, options, found.tree), problem, fqe_options)
             value = finite_or_none(value.tolist())
             row = {"step": found.step, "values": value, "options": asdict(options) | asdict(fqe_options)}
             run.log_offline(row)

@@ -1,4 +1,4 @@
-"""Data files and checkpoints that a command needs, with progress, questions and notes on the way."""
+"""Find or download data files and load checkpoints, with progress bars, questions and notes."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ from edp.errors import UserError
 from edp.files import cache_folder
 from edp.runs.checkpoints import Checkpoint
 from edp.runs.directory import Run
-from edp.runs.load import NoCheckpointError, load
+from edp.runs.load import NoCheckpointError, load_checkpoint
 
 
 def download_with_bar(task: Task) -> Path:
@@ -46,7 +46,7 @@ def find_file(task: Task, quiet: bool = False) -> Path:
 def load_noting(run: Run, step: int | str | None = None) -> tuple[Spec, Checkpoint]:
     """A run's spec and checkpoint, with a note about each damaged checkpoint after it."""
     try:
-        spec, found = load(run, step)
+        spec, found = load_checkpoint(run, step)
     except NoCheckpointError as error:
         if error.kind == "fqe":
             raise UserError(f"{error} (edp eval {run.folder} --offline)") from None

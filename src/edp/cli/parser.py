@@ -77,10 +77,12 @@ def converter(hint: Any) -> dict[str, Any]:
 
 def add_columns(parser: Parser) -> None:
     """Add the options that give the meaning of a table's columns."""
+    from edp.data.formats import table_suffixes
     from edp.data.formats.columns import Columns
 
+    title = f"columns of a table ({table_suffixes()}); names may contain *, or come from --columns FILE"
     parser.add_argument("--columns", type=Path, metavar="FILE", help="a TOML file that says what the columns mean")
-    parser.add_fields(Columns, "columns of a table (.csv, .parquet); names may hold *, or come from --columns FILE")
+    parser.add_fields(Columns, title)
 
 
 def columns_of(values: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -9,8 +9,8 @@ from edp.cli.parser import Parser
 from edp.errors import UserError
 
 DESCRIPTION = """Make one page of any runs, finished or running: scores beside the paper's, curves, what the policies
-do, what differs between the runs, and how to make them again. The page needs nothing but itself. A folder stands for
-the runs in it."""
+do, what differs between the runs, and how to make them again. The page is one file. A folder stands for the runs in
+it."""
 REPORT_FORMATS = {"html": ".html", "md": ".md", "tex": ".tex"}
 LEAST_SECONDS = 2  # between two readings of the runs with --watch
 
@@ -27,7 +27,7 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="where to (default: report.html, .md or .tex)")
     parser.add_argument("--format", metavar="…", help="html, md or tex (default: as --out ends, or html)")
-    parser.add_argument("--title", default="Training diffusion policies", metavar="…", help="of the page")
+    parser.add_argument("--title", default="Training diffusion policies", metavar="…", help="title of the page")
     parser.add_argument("--paper", action="store_true", help="also the paper's tables, with these runs beside them")
     parser.add_argument(
         "--bench", type=Path, metavar="FILE", help="for the paper's speeds: what edp bench --json wrote"
@@ -35,12 +35,14 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--look",
         action="store_true",
-        help="first play an episode with each policy that was not looked at since its last checkpoint",
+        help="first play an episode with each policy, unless that was done after its last checkpoint",
     )
     parser.add_argument("--figures", type=Path, metavar="DIR", help="also write the figures here, as .svg and .png")
-    parser.add_argument("--env", metavar="ID", help="for --look at runs on data of your own: their environment")
-    parser.add_argument("--watch", action="store_true", help="make it again as runs go on, until Ctrl-C")
-    parser.add_argument("--every", type=float, default=10.0, metavar="…", help="seconds between looks (default: 10)")
+    parser.add_argument("--env", metavar="ID", help="environment of runs on your own data, for --look")
+    parser.add_argument("--watch", action="store_true", help="rewrite it while runs train, until Ctrl-C")
+    parser.add_argument(
+        "--every", type=float, default=10.0, metavar="…", help="seconds between updates with --watch (default: 10)"
+    )
     values = parser.parse(argv)
 
     from edp.files import check_writable
@@ -52,7 +54,7 @@ def main(argv: list[str]) -> int:
     if values.bench and not values.paper:
         raise UserError("--bench is for the paper's speeds: use it with --paper")
     if values.look and kind != "html":
-        raise UserError("--look is for the page: tables alone show nothing of it")
+        raise UserError("--look is for the page: tables do not show episodes")
     if values.env and not values.look:
         raise UserError("--env is for --look: nothing else needs an environment")
     if not values.every >= LEAST_SECONDS:
@@ -133,7 +135,7 @@ def write_report(values, kind: str, out: Path) -> None:
     else:
         text = tables_text(entries, more, kind)
     with write_errors(out):
-        write_text(out, text.encode(errors="replace").decode())  # names of folders may be no text
+        write_text(out, text.encode(errors="replace").decode())  # names of folders may not be valid UTF-8
 
 
 def tables_text(entries: list, more: list, kind: str) -> str:

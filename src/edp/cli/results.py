@@ -1,4 +1,4 @@
-"""What train and eval print in the end: options, scores, losses and values."""
+"""The results that train and eval print: options, scores, losses and values."""
 
 import sys
 from dataclasses import fields
@@ -45,7 +45,7 @@ def print_result(spec: Spec, dataset: Dataset, folder: Run) -> None:
         print_scores(spec, dataset, folder, console)
     if folder.validations():
         print_validation(spec, folder, console)
-    env = f" --env {spec.task.env}" if ":" in spec.task.env else ""  # the user has to allow this code again
+    env = f" --env {spec.task.env}" if ":" in spec.task.env else ""  # the user has to name this code again
     again = f"; evaluate again with: edp eval {folder.folder}{env}" if spec.task.env else ""
     console.print(f"kept in {folder.folder}{again}", soft_wrap=True, highlight=False, markup=False)
 
@@ -143,7 +143,7 @@ def print_offline_values(spec: Spec, rows: list[dict], folder: Run) -> None:
     console = Console()
     console.print(table)
     if len(values) > 1 and best is not None:
-        console.print(f"best by FQE: step {best:,} (edp eval RUN --checkpoint fqe plays it)", highlight=False)
+        console.print(f"best by FQE: step {best:,} (edp eval RUN --checkpoint fqe evaluates it)", highlight=False)
     scored = [step for step in values if step in scores]
     if len(scored) > 2:
         means = [nan_mean(scores[step]) for step in scored]

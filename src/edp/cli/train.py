@@ -9,20 +9,20 @@ from edp.cli.parser import Parser, add_columns, columns_of, given_options
 from edp.cli.signals import Signals
 from edp.errors import UserError
 
-DESCRIPTION = """Train a policy on a task's data and evaluate it on the way. The run is kept in a new directory.
+DESCRIPTION = """Train a policy on a task's data and evaluate it regularly. The run is stored in a new directory.
 Values that are not given may be set by the task's domain, the algorithm, the policy or a preset: --print-config shows
-each value and where it comes from. Ctrl-C or SIGTERM stop it at the end of the current epoch, with a checkpoint: the
-exit code is then 130 or 143, and --resume continues. The exit code is 1 if a seed became NaN."""
-RESUME = "Continue a run where it stopped, crashed or ended: bit for bit as if nothing had happened."
+each value and where it comes from. Ctrl-C and SIGTERM stop the run at the end of the current epoch, with a checkpoint.
+The exit code is then 130 or 143, and --resume continues the run. The exit code is 1 if a seed became NaN."""
+RESUME = "Continue a run where it stopped, crashed or ended: the result is bit for bit that of an uninterrupted run."
 EXIT_FAILED = 1
 
 
 def main(argv: list[str]) -> int:
     from edp.devices import processes
 
-    processes.start()
-    with processes.together():
-        if not processes.leads():
+    processes.connect()
+    with processes.ending_together():
+        if not processes.is_leader():
             return follow()
         return resume(argv) if any(word.split("=")[0] == "--resume" for word in argv) else start(argv)
 
@@ -59,7 +59,7 @@ def start(argv: list[str]) -> int:
         with prepare.start_run(source, settings, out, command=command, find_file=find) as ready:
             return train(ready, values)
     except RunExistsError as error:
-        again = f", or go on with it: edp train --resume {error.folder}" if error.is_run else ""
+        again = f", or continue it: edp train --resume {error.folder}" if error.is_run else ""
         raise UserError(f"{error}{again}") from None
 
 
@@ -78,7 +78,7 @@ def train_parser(groups: dict[str, type]) -> Parser:
     for name, choices in (("--algo", ALGORITHMS), ("--policy", POLICIES), ("--preset", PRESETS)):
         parser.add_argument(name, metavar="…", help=", ".join(choices))
     parser.add_argument("--data", metavar="DATA", help="read a task's data from here instead of its own file")
-    parser.add_argument("--env", metavar="ID", help="evaluate data of your own in this environment (ID or module:ID)")
+    parser.add_argument("--env", metavar="ID", help="environment to evaluate in, for your own data (ID or module:ID)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="the run directory (default: a new one in runs/)")
     parser.add_argument(
         "--resume", type=Path, metavar="RUN", help="continue a run instead (see edp train --resume RUN -h)"
@@ -116,7 +116,7 @@ def resume(argv: list[str]) -> int:
     parser.add_argument("--resume", type=Path, required=True, metavar="RUN", help="a run directory")
     parser.add_argument("--steps", type=int, metavar="…", help="train up to this step instead of the run's last")
     parser.add_argument("--data", metavar="DATA", help="where the data is now, if it was moved")
-    parser.add_argument("--env", metavar="ID", help="the environment, if it is one of your own (module:ID)")
+    parser.add_argument("--env", metavar="ID", help="the environment, if it is your own code (module:ID)")
     add_output_options(parser)
     values = parser.parse(argv)
 
@@ -155,7 +155,7 @@ def follow() -> int:
 
 
 def train(ready, values) -> int:
-    """Train to the end and show it. Returns the exit code."""
+    """Train to the end and show the progress. Returns the exit code."""
     from edp.acting.rollout import StoppedError
     from edp.cli.display import display
     from edp.cli.progress import note
@@ -178,10 +178,10 @@ def train(ready, values) -> int:
                 logs.log(experiment.step, event_numbers(event))
         except StoppedError:
             done = f"{experiment.step:,} of {spec.training.steps:,} steps"
-            note(f"stopped after {done}; go on with: edp train --resume {run.folder}")
+            note(f"stopped after {done}; continue with: edp train --resume {run.folder}")
             return stopping.exit_code
         except TrainingError as error:
-            note(f"{error}. Try a smaller --lr. What there was before is kept in {run.folder}")
+            note(f"{error}. Try a smaller --lr. Earlier results are in {run.folder}")
             return EXIT_FAILED
         finally:
             logs.close()

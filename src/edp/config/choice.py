@@ -33,7 +33,7 @@ class Choice(NamedTuple):
 
     def resolve(self, task: Task) -> defaults.Settings:
         """The value of every option, and where it comes from."""
-        layers = defaults.layers(self.algorithm, self.policy, task.domain, task.settings, self.preset)
+        layers = defaults.layers(self.algorithm, self.policy, task.domain, task.settings, self.preset, task.name)
         return defaults.resolve(self.groups.values(), layers, dict(self.options))
 
 

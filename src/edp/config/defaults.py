@@ -10,11 +10,14 @@ from dataclasses import fields
 from typing import Any, NamedTuple
 
 from edp.algorithms import ALGORITHMS
-from edp.config.presets import DOMAINS, LIKE_STEPS, PRESETS, QUICK, Values
+from edp.config import presets
+from edp.config.originals import ORIGINALS
+from edp.config.presets import DOMAINS, LIKE_STEPS, QUICK, ShareOfSteps, Values
 from edp.errors import UserError, unknown
 from edp.options import check_options
 from edp.policies import POLICIES
 
+PRESETS = presets.PRESETS | ORIGINALS
 USER = "user"  # the origin of values that the user gives
 DEFAULT_ALGORITHM, DEFAULT_POLICY = "td3bc", "diffusion"
 
@@ -53,19 +56,27 @@ def choose_names(algorithm: str | None, policy: str | None, preset: str | None) 
     """The names of the algorithm and the policy, given those that the user named."""
     if preset is not None and preset not in PRESETS:
         raise unknown("preset", preset, PRESETS)
-    chosen = algorithm or str(PRESETS.get(preset or "", {}).get("algo", DEFAULT_ALGORITHM))
+    named = PRESETS.get(preset or "", {})
+    chosen = algorithm or str(named.get("algo", DEFAULT_ALGORITHM))
     usual = ALGORITHMS[chosen].default_policy if chosen in ALGORITHMS else DEFAULT_POLICY
-    return chosen, policy or usual
+    return chosen, policy or str(named.get("policy", usual))
 
 
-def layers(algorithm: str, policy: str, domain: str, task: Values, preset: str | None) -> list[tuple[str, Values]]:
-    """The layers of default values, each with its origin; later ones override earlier ones."""
+def layers(
+    algorithm: str, policy: str, domain: str, task: Values, preset: str | None, name: str = ""
+) -> list[tuple[str, Values]]:
+    """The layers of default values, each with its origin; later ones override earlier ones.
+
+    ``task`` are values of the task, and ``name`` is its name.
+    """
     trainer, trained = ALGORITHMS[algorithm], POLICIES[policy]
     of_domain = DOMAINS[domain] | dict(trainer.domain_defaults.get(domain, {}))
     if trained.has_likelihood:
         del of_domain["loss_weight"]  # the paper's loss weights balance values against the diffusion loss
     of_pair = [values for trait, values in trainer.policy_defaults.items() if getattr(trained, trait)]
-    of_preset = dict(PRESETS.get(preset or "", {}))
+    of_preset = {key: value for key, value in PRESETS.get(preset or "", {}).items() if key not in ("algo", "policy")}
+    first_word = name.rpartition("/")[2].partition("-")[0]
+    somewhere = of_preset.pop("where", {})
     if preset == QUICK:
         of_preset |= dict(trained.recipe) | dict(trainer.recipe)
     return [
@@ -74,7 +85,8 @@ def layers(algorithm: str, policy: str, domain: str, task: Values, preset: str |
         (f"policy {policy}", dict(trained.defaults)),
         (f"algorithm {algorithm}", dict(trainer.defaults)),
         (f"{algorithm} with {policy}", {name: value for values in of_pair for name, value in values.items()}),
-        (f"preset {preset}", {key: value for key, value in of_preset.items() if key != "algo"}),
+        (f"preset {preset}", of_preset),
+        *((f"preset {preset} on {key}", somewhere[key]) for key in somewhere if key in (domain, first_word)),
     ]
 
 
@@ -104,6 +116,8 @@ def follow_steps(values: dict[str, Setting]) -> None:
     for name, setting in values.items():
         if setting.value == LIKE_STEPS and setting.origin != USER:
             values[name] = setting._replace(value=steps)
+        if isinstance(setting.value, ShareOfSteps):
+            values[name] = setting._replace(value=max(1, round(setting.value.share * steps)))
     if "evaluation_steps" in values and values["evaluation_steps"].origin == "default":
         values["evaluation_steps"] = Setting(max(1, steps // 2), "half of `steps`")
     after = values["policy_target_after"].value if "policy_target_after" in values else 0

@@ -1,9 +1,11 @@
 """Sets of values: the paper's hyper-parameters for each domain of tasks, its variants, and the recipe of this project.
 
-A preset overrides the values of the domain. ``quick`` is used where the user names no preset.
+A preset overrides the values of the domain. ``quick`` is used where the user names no preset. These keys of a preset
+are no options: ``algo`` and ``policy`` are names, and ``where`` holds values by domain, or by the first word of a
+task's name.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 Values = dict[str, Any]
 
@@ -19,6 +21,14 @@ DOMAINS: dict[str, Values] = {
 }
 
 LIKE_STEPS = "steps"  # in place of a number: the value of `steps`
+
+
+class ShareOfSteps(NamedTuple):
+    """In place of a number: this share of `steps`."""
+
+    share: float
+
+
 QUICK = "quick"
 
 # The recipe: the same values for every task (see docs/recipe.md for what each of them does). Algorithms and policies

@@ -37,6 +37,7 @@ class TrainOptions:
 class DataOptions:
     rewards: str = option("raw", f"how rewards are transformed: {', '.join(episodes.REWARDS)}")
     best: float = option(1.0, "train on this share of the episodes, those with the highest returns", low=1e-9, high=1.0)
+    best_of: str = option("episodes", f"what the share `best` counts: {', '.join(episodes.BEST_OF)}")
     block: int = option(0, "transitions on the device at a time, exchanged every epoch (0: all of them)", low=0)
     validation: float = option(0.0, "share of the episodes that is held out for validation", 0.0, 0.9)
     n_step: int = option(1, "steps of rewards in a TD target", low=1, high=10_000)
@@ -48,6 +49,8 @@ class DataOptions:
     def __post_init__(self):
         if self.rewards not in episodes.REWARDS:
             raise unknown("choice of `rewards`", self.rewards, episodes.REWARDS)
+        if self.best_of not in episodes.BEST_OF:
+            raise unknown("choice of `best_of`", self.best_of, episodes.BEST_OF)
         if self.normalise not in NORMALISATIONS:
             raise unknown("choice of `normalise`", self.normalise, NORMALISATIONS)
 
@@ -119,7 +122,9 @@ class Spec:
         """The spec in the config of a run; ``where`` is the file that errors name."""
         try:
             return cls(
-                tasks.own_task_from_json(config["own_task"]) if config.get("own_task") else tasks.get(config["task"]),
+                tasks.own_task_from_json(config["own_task"])
+                if config.get("own_task")
+                else tasks.get_task(config["task"]),
                 from_named(ALGORITHMS, "algorithm", config["algorithm"]),
                 from_named(POLICIES, "policy", config["policy"]),
                 check_options(DataOptions(**lists_to_tuples(config["data"]))),

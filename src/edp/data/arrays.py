@@ -25,7 +25,7 @@ def from_arrays(
     columns = (observations, actions, rewards, terminals, timeouts, next_observations)
     for key, column in zip(REQUIRED, columns, strict=False):
         if column is None:
-            raise UserError(f"{name}: has no {key} (where there are none, give one 0 for each step)")
+            raise UserError(f"{name}: has no {key} (if there are none, give zeros)")
     try:
         steps = Steps(*(None if column is None else np.asarray(column) for column in columns))  # pyright: ignore
     except ValueError as error:  # lists of different lengths
@@ -81,10 +81,10 @@ def steps_of_episode(episode: Mapping[str, Any], name: str) -> Steps:
 
 
 def is_terminated(episode: Mapping[str, Any], name: str) -> bool:
-    """Return whether an episode was not cut off, from either of its flags."""
+    """Return whether an episode ended by itself, from ``terminated`` or ``truncated``."""
     flags = {key: episode[key] for key in ("terminated", "truncated") if key in episode}
     if not flags:
-        raise UserError(f"{name}: has no terminated (True if it came to its own end, False if it was cut off)")
+        raise UserError(f"{name}: has no terminated (True if it ended by itself, False if it was cut off)")
     for key, flag in flags.items():
         if not isinstance(flag, bool | np.bool_):
             raise UserError(f"{name}: {key} must be one True or False for the whole episode, not {short_repr(flag)}")
@@ -100,7 +100,9 @@ def short_repr(value: Any) -> str:
 
 def refuse_one_dimension(column: np.ndarray, key: str, name: str) -> None:
     if column.ndim == 1 and column.dtype.kind in "biuf":
-        raise UserError(f"{name}: {key} has shape {column.shape}: one row a step, so ({len(column)}, 1) for one number")
+        raise UserError(
+            f"{name}: {key} has shape {column.shape}: give a row for each step, ({len(column)}, 1) for one number"
+        )
 
 
 def split_episodes(steps: Steps) -> Iterator[Steps]:

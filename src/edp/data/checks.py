@@ -9,14 +9,19 @@ from edp.data.log import FLAGS, LARGEST, WIDE, Log, Steps
 from edp.errors import UserError
 
 CONSTANT = 1e-9  # a column is constant if its range is at most this share of its largest number
-COARSE = 0.05  # of a column's range: with a larger rounding error, float32 keeps little of the column
+COARSE = 0.05  # the largest rounding error of float32 that is allowed, as a share of a column's range
 FINER = "subtract a constant, use the time of day instead of a timestamp, or leave the column out"
 
 
 def checked_pieces(log: Log, finite: bool = True) -> Iterator[Steps]:
-    """Yield the pieces of a log after checking them; NaN, Inf and too large numbers pass if ``finite`` is False."""
+    """Yield the pieces of a log after checking them.
+
+    If ``finite`` is False, NaN, Inf and too large numbers pass, and so do the faults in ``log.refused``.
+    """
     row, before, widths = 0, 0, {}
-    for steps in (log.pieces if finite else log.with_gaps or log.pieces)():
+    for steps in log.pieces():
+        if finite:
+            check_refused(log)
         check_shapes(steps, log.name, row)
         if not len(steps.rewards):
             continue
@@ -27,12 +32,19 @@ def checked_pieces(log: Log, finite: bool = True) -> Iterator[Steps]:
             if key in FLAGS:
                 check_flags(column, key, log.name, row)
             elif finite and column is not None:
-                check_finite(column, key, log.name, row)
+                check_finite(column, key, log, row)
         steps = steps._replace(**{key: getattr(steps, key).astype(bool, copy=False) for key in FLAGS})
         if log.limit:
             steps, before = cut_episodes(steps, log.limit, before)
         yield steps
         row += len(steps.rewards)
+    if finite:
+        check_refused(log)
+
+
+def check_refused(log: Log) -> None:
+    for reason in log.refused:
+        raise UserError(reason)
 
 
 def check_shapes(steps: Steps, name: str, row: int) -> None:
@@ -78,11 +90,13 @@ def check_flags(column: np.ndarray, key: str, name: str, row: int) -> None:
         raise UserError(f"{name}: {key} must be 0 or 1, and row {row + bad} has {column[bad]}")
 
 
-def check_finite(column: np.ndarray, key: str, name: str, row: int) -> None:
+def check_finite(column: np.ndarray, key: str, log: Log, row: int) -> None:
     bad = first_not_finite(column)
     if bad is not None:
-        which = "" if column.ndim == 1 else f", column {bad[1]}"
-        raise UserError(f"{name}: {key} hold NaN, Inf or too large a number, first in row {row + bad[0]}{which}")
+        names = log.action_names if key == "actions" else log.observation_names
+        name = repr(names[bad[1]]) if column.ndim == 2 and len(names) == column.shape[1] else bad[1]
+        where = log.row_text(row + bad[0]) + ("" if column.ndim == 1 else f", column {name}")
+        raise UserError(f"{log.name}: {key} hold NaN, Inf or too large a number, first in {where}")
 
 
 def first_not_finite(column: np.ndarray) -> tuple[int, int] | None:

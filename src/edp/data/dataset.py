@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edp.data.checks import FINER, Rounding, checked_pieces
-from edp.data.log import Behaved, Log, Steps, join_steps
+from edp.data.log import BehaviourSummary, Log, Steps, join_steps
 from edp.errors import UserError
 from edp.files import cache_folder
 
@@ -28,7 +28,7 @@ class Dataset(NamedTuple):
     not_done: np.ndarray
     episode: np.ndarray  # the number of each row's episode, counted from 0
     returns: np.ndarray  # of each whole episode
-    behaviours: list[Behaved]  # as in Log
+    behaviours: list[BehaviourSummary]  # as in Log
     regenerated: str = ""  # as in Log
 
 
@@ -63,7 +63,7 @@ def read_dataset(log: Log, episode_return: str = "sum", on_disk: bool = False) -
                 kind = np.int32 if name == "episode" else np.float32
                 columns.setdefault(name, column(part.shape[1:], kind)).add(part)
     except MemoryError:
-        raise UserError(f"{log.name}: too large for the memory (`block` leaves it on disk)") from None
+        raise UserError(f"{log.name}: too large for the memory (with `block` it stays on disk)") from None
     if not columns:
         why = "no transition in it has a known next state" if terminals.used else "no transitions in it"
         raise UserError(f"{log.name}: {why}")

@@ -49,11 +49,11 @@ def fetch(
         if file_size(part) == before:  # after progress, try again at once
             time.sleep(pause * attempt)
     else:
-        kept = f"; {file_size(part):,} bytes are kept, try again to go on" if file_size(part) else ""
+        kept = f"; {file_size(part):,} bytes are kept; run the command again to continue" if file_size(part) else ""
         raise UserError(f"{url}: cannot be downloaded ({problem}){kept}")
     if sha256 is not None and file_digest(part) != sha256:
         part.unlink()
-        raise UserError(f"{url}: what came is not the known file (its SHA-256 differs); it was deleted")
+        raise UserError(f"{url}: the downloaded file is not the expected one (its SHA-256 differs); it was deleted")
     os.replace(part, path)
 
 

@@ -23,13 +23,15 @@ class Parts(NamedTuple):
     held: Dataset | None
 
 
-def prepare_episodes(dataset: Dataset, rewards: str, share: float, validation: float = 0.0) -> Parts:
+def prepare_episodes(
+    dataset: Dataset, rewards: str, share: float, validation: float = 0.0, best_of: str = "episodes"
+) -> Parts:
     """Split off held-out episodes and keep the best others, by raw rewards. Rewards are transformed over all data."""
     held = mark_held_out(dataset, validation)
     transformed = with_rewards(dataset, rewards)
     learned = take_rows(transformed, ~held)
     if share < 1:
-        learned = take_rows(learned, mark_best(take_rows(dataset, ~held), share))
+        learned = take_rows(learned, mark_best(take_rows(dataset, ~held), share, best_of))
     return Parts(learned, take_rows(transformed, held) if held.any() else None)
 
 
@@ -43,13 +45,24 @@ def mark_held_out(dataset: Dataset, share: float) -> np.ndarray:
     return marks
 
 
-def mark_best(dataset: Dataset, share: float) -> np.ndarray:
-    """Mark the rows of the ``share`` of episodes with the highest returns (at least one)."""
+BEST_OF = ("episodes", "transitions")  # choices of `best_of`
+
+
+def mark_best(dataset: Dataset, share: float, best_of: str = "episodes") -> np.ndarray:
+    """Mark the rows of the ``share`` of episodes with the highest returns (at least one).
+
+    With ``best_of="transitions"``, mark the best episodes that have together less than this share of all transitions.
+    """
     episodes = episode_spans(dataset)
     returns = np.array([dataset.reward[rows].sum(dtype=np.float64) for rows in episodes])
-    count = max(1, int(np.ceil(share * len(episodes))))
+    order = np.argsort(-returns, kind="stable")
+    if best_of == "transitions":
+        lengths = np.cumsum([episodes[chosen].stop - episodes[chosen].start for chosen in order])
+        count = max(1, int(np.sum(lengths < share * lengths[-1])))
+    else:
+        count = max(1, int(np.ceil(share * len(episodes))))
     marks = np.zeros(len(dataset.obs), bool)
-    for chosen in np.argsort(-returns, kind="stable")[:count]:
+    for chosen in order[:count]:
         marks[episodes[chosen]] = True
     return marks
 
@@ -71,7 +84,7 @@ def marked_rows(array: np.ndarray, marked: np.ndarray) -> np.ndarray:
     return column.whole()
 
 
-def n_step(dataset: Dataset, count: int, discount: float) -> Dataset:
+def with_n_step_rewards(dataset: Dataset, count: int, discount: float) -> Dataset:
     """Give each row the discounted rewards of ``count`` steps of its episode, and the state after them.
 
     ``not_done`` includes the discount of the extra steps, so discount · not_done is the factor of that state's value.
@@ -96,14 +109,14 @@ def n_step(dataset: Dataset, count: int, discount: float) -> Dataset:
     return dataset._replace(reward=reward, next_obs=next_obs.whole(), not_done=not_done)
 
 
-def scaled_by_returns(dataset: Dataset) -> np.ndarray:
+def scaled_to_return_range(dataset: Dataset) -> np.ndarray:
     """Scale rewards so that the returns of the best and the worst episode differ by 1,000 (IQL, for locomotion)."""
     returns = [dataset.reward[rows].sum(dtype=np.float64) for rows in episode_spans(dataset)]
     spread = max(returns) - min(returns)
     return dataset.reward * (1000 / spread) if spread else dataset.reward
 
 
-def scaled_to_unit(dataset: Dataset) -> np.ndarray:
+def scaled_to_range(dataset: Dataset) -> np.ndarray:
     """Map the smallest and the largest reward to -1 and 1."""
     low, high = dataset.reward.min(), dataset.reward.max()
     return 2 * (dataset.reward - low) / (high - low) - 1 if high > low else np.zeros_like(dataset.reward)
@@ -118,8 +131,8 @@ def scaled_to_unit_std(dataset: Dataset) -> np.ndarray:
 REWARDS = {
     "raw": lambda dataset: dataset.reward,
     "unit": scaled_to_unit_std,
-    "return-range": scaled_by_returns,
-    "min-max": scaled_to_unit,
+    "return-range": scaled_to_return_range,
+    "min-max": scaled_to_range,
     "minus-one": lambda dataset: dataset.reward - 1,
     "centred": lambda dataset: 4 * (dataset.reward - 0.5),
 }
@@ -132,32 +145,32 @@ def with_rewards(dataset: Dataset, name: str) -> Dataset:
     return dataset._replace(reward=REWARDS[name](dataset).astype(np.float32))
 
 
-def transitions(dataset: Dataset, tail: Tail | None = None) -> Transitions:
+def to_transitions(dataset: Dataset, tail: Tail | None = None) -> Transitions:
     return Transitions(*(getattr(dataset, name) for name in Transitions._fields[:5]), tail=tail)  # pyright: ignore
 
 
-def tails(dataset: Dataset, discount: float) -> Tail:
+def episode_tails(dataset: Dataset, discount: float) -> Tail:
     """Return the discounted rewards from each row to the end of its episode, and the state there."""
     reward, ahead, last = np.empty_like(dataset.reward), np.empty_like(dataset.reward), np.empty(len(dataset.obs), int)
     for rows in episode_spans(dataset):
-        reward[rows] = discounted(dataset.reward[rows], discount)
+        reward[rows] = discounted_returns(dataset.reward[rows], discount)
         last[rows] = rows.stop - 1
         ahead[rows] = discount ** np.arange(rows.stop - rows.start, 0, -1) * dataset.not_done[rows.stop - 1]
     return Tail(reward, dataset.next_obs[last], ahead)  # pyright: ignore
 
 
-def discounted(rewards: np.ndarray, discount: float) -> np.ndarray:
+def discounted_returns(rewards: np.ndarray, discount: float) -> np.ndarray:
     """Return G_t = r_t + discount · G_{t+1} for each step."""
     from scipy.signal import lfilter  # its import takes half a second, and few algorithms need it
 
     return np.asarray(lfilter([1.0], [1.0, -discount], rewards[::-1].astype(np.float64)))[::-1]
 
 
-def sequences(dataset: Dataset, context: int, return_scale: float) -> Sequences:
+def to_sequences(dataset: Dataset, context: int, return_scale: float) -> Sequences:
     """Return the data of sequence models, with the return-to-go and the step within the episode of each row."""
     to_go, step = np.empty_like(dataset.reward), np.empty(len(dataset.obs), np.int32)
     for rows in episode_spans(dataset):
-        to_go[rows] = discounted(dataset.reward[rows], 1.0) / return_scale
+        to_go[rows] = discounted_returns(dataset.reward[rows], 1.0) / return_scale
         step[rows] = np.arange(rows.stop - rows.start)
     columns: Any = (dataset.obs, dataset.action, to_go, step, np.zeros(context, np.float32))
     return Sequences(*columns)

@@ -10,14 +10,14 @@ from edp.data.log import LARGEST, Log, Steps
 from edp.data.statistics import ColumnSummary, Statistics
 from edp.data.units import Units
 
-JUMP = 15.0  # times the usual change of a column, and more than its std: in most columns, another episode begins
-FINE = 1 / 512  # of a column's range: float32 then distinguishes 256 values of it
+JUMP = 15.0  # a column leaps if it changes by more than this many median changes, and by more than its std
+FINE = 1 / 512  # of a column's range: with a smaller rounding error, float32 distinguishes 256 values of it
 
 
 class Finding(NamedTuple):
     """Something that the user should know."""
 
-    level: str  # "error": training refuses it; "warning": it goes wrong quietly; "note": good to know
+    level: str  # "error": training refuses it; "warning": training would learn something wrong; "note": good to know
     what: str
     effect: str  # on training, and what to do
 
@@ -57,7 +57,7 @@ def find_wrong_ends(statistics: Statistics, apart: int, has_next: bool) -> list[
             Finding(
                 "note",
                 "no terminals at all: every episode was cut off",
-                "right for processes that go on; if an episode can fail or succeed, mark that, or it cannot be learned",
+                "right if the process never ends; if episodes can fail or succeed, mark those ends as terminals",
             )
         )
     longest = int(lengths.max())
@@ -73,7 +73,7 @@ def find_wrong_ends(statistics: Statistics, apart: int, has_next: bool) -> list[
             Finding(
                 "warning",
                 f"{at_limit:,} of {len(finished):,} episodes have the length {longest:,}, and all are marked terminal",
-                "a time limit seems to be marked as an end: values would learn that nothing comes after it. Use "
+                "a time limit seems to be marked as terminal: the values would learn that no rewards follow. Use "
                 f"`episode_limit={longest}`",
             )
         )
@@ -85,7 +85,7 @@ def find_wrong_ends(statistics: Statistics, apart: int, has_next: bool) -> list[
                 level,
                 f"{single:,} of {episodes:,} episodes have one step",
                 "fine for a bandit; otherwise ends are marked where there are none"
-                + ("" if has_next else " (and such steps are dropped, for their next state is unknown)"),
+                + ("" if has_next else " (and such steps are dropped, because their next state is unknown)"),
             )
         )
     if apart:
@@ -93,14 +93,14 @@ def find_wrong_ends(statistics: Statistics, apart: int, has_next: bool) -> list[
             Finding(
                 "warning",
                 f"{apart:,} times the state after a step is not the one that the next step of the episode begins with",
-                "an episode probably ends there and is not marked: returns and n-step values cross the border",
+                "an episode probably ends there without a mark: returns and n-step values then cross the boundary",
             )
         )
     return findings
 
 
 def find_jumps(sample: Steps, every: int) -> list[Finding]:
-    """Look for leaps in most columns at once, if there are no next states to compare with."""
+    """Look for steps in which most columns leap, if there are no next states to compare with."""
     if sample.next_observations is not None or every > 1 or len(sample.rewards) < 10:
         return []
     observations = sample.observations.astype(np.float64)
@@ -120,7 +120,7 @@ def find_jumps(sample: Steps, every: int) -> list[Finding]:
         Finding(
             "warning",
             f"{int(leap.sum()):,} times most observations leap in an episode, first after row {int(np.argmax(leap))}",
-            "maybe another episode begins there: without a mark, a wrong state is taken for the next one",
+            "maybe another episode begins there: without a mark, its first state is used as the next state",
         )
     ]
 
@@ -195,7 +195,7 @@ def range_ends(
 def is_outside(column: ColumnSummary, low: float, high: float) -> bool:
     """Return whether training would refuse a column's lowest or highest number."""
     units = Units((0.0,), (1.0,), (low,), (high,))
-    return bool(units.outside(units.action_in(np.array([column.low, column.high]))).any())
+    return bool(units.outside(units.actions_to_network(np.array([column.low, column.high]))).any())
 
 
 def find_useless_rewards(statistics: Statistics) -> list[Finding]:
@@ -214,7 +214,7 @@ def find_useless_rewards(statistics: Statistics) -> list[Finding]:
             Finding(
                 "note",
                 f"rewards are sparse: {share:.2%} of the steps have one",
-                "values have to travel far: `n_step`, a larger `discount` or IQL help",
+                "rewards have to be propagated over many steps: `n_step`, a larger `discount` or IQL help",
             )
         ]
     return []
@@ -231,7 +231,7 @@ def find_duplicates(sample: Steps, every: int) -> list[Finding]:
     return [
         Finding(
             "note" if again < 0.5 * len(pairs) else "warning",
-            f"{again:,} steps{where} have an observation and an action that another one has, too",
+            f"{again:,} steps{where} have the same observation and action as another step",
             "duplicates weigh more; a file included twice also puts held-out episodes into training",
         )
     ]

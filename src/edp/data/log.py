@@ -49,7 +49,7 @@ def join_steps(parts: list[Steps]) -> Steps:
     return Steps(*(None if column[0] is None else np.concatenate(column) for column in columns))  # pyright: ignore
 
 
-class Behaved(NamedTuple):
+class BehaviourSummary(NamedTuple):
     """One behaviour policy's part of a data set."""
 
     name: str
@@ -65,7 +65,7 @@ class Log:
     name: str  # for messages; usually a file
     pieces: Callable[[], Iterator[Steps]]
     size: int = 0  # an upper bound of the number of rows, or 0 if it is unknown
-    behaviours: list[Behaved] = field(default_factory=list)  # the policies that made it, if edp.data.synthesis did
+    behaviours: list[BehaviourSummary] = field(default_factory=list)  # if edp.data.synthesis made the log
     regenerated: str = ""  # the task that this log imitates, if it is a look-alike of the task's published file
     env: str = ""  # the environment that it was recorded in
     env_options: Mapping[str, Any] = field(default_factory=dict)
@@ -74,10 +74,10 @@ class Log:
     high: tuple[float, ...] = ()
     observation_names: tuple[str, ...] = ()
     action_names: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()  # names of what else is in the source, which training does not use
-    limit: int = 0  # steps after which an episode was cut off, whatever the flags say (0: the flags are right)
-    with_gaps: Callable[[], Iterator[Steps]] | None = None  # as ``pieces``, but with NaN in cells that it refuses
-    refused: list[str] = field(default_factory=list)  # other reasons to refuse the log, filled in by ``with_gaps``
+    left_out: tuple[str, ...] = ()  # names of other columns in the source, which training does not use
+    limit: int = 0  # steps after which an episode was cut off, even if the flags say otherwise (0: the flags are right)
+    refused: list[str] = field(default_factory=list)  # reasons to refuse the log, found while ``pieces`` is read
+    row_text: Callable[[int], str] = "row {}".format  # how messages name a row, counted over all pieces
 
 
 def find_timeouts(terminals: np.ndarray, limit: int | None) -> np.ndarray:

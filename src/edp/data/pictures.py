@@ -42,18 +42,18 @@ def health_figure(health: Health) -> "Figure":
         f"({health.terminals:,} ended, {health.timeouts:,} cut off)",
         fontsize=12,
     )
-    histogram(figure.add_subplot(grid[0, 0]), health.returns, "return of an episode", "episodes")
-    histogram(figure.add_subplot(grid[0, 1]), health.lengths, "length of an episode", "episodes")
-    histogram(figure.add_subplot(grid[0, 2]), drawable(health.rewards), "reward of a step", "steps")
-    projection(figure.add_subplot(grid[0, 3]), sample, figure)
+    draw_histogram(figure.add_subplot(grid[0, 0]), health.returns, "return of an episode", "episodes")
+    draw_histogram(figure.add_subplot(grid[0, 1]), health.lengths, "length of an episode", "episodes")
+    draw_histogram(figure.add_subplot(grid[0, 2]), drawable(health.rewards), "reward of a step", "steps")
+    draw_projection(figure.add_subplot(grid[0, 3]), sample, figure)
     if not few:
-        bars(figure.add_subplot(grid[1, :]), sample, [column.name for column in observed])
+        draw_quantiles(figure.add_subplot(grid[1, :]), sample, [column.name for column in observed])
     for i, column in enumerate(observed if few else ()):
         axes = figure.add_subplot(grid[1 + i // ACROSS, i % ACROSS])
-        histogram(axes, sample.observations[:, i], f"observation {column.name}", "steps")
+        draw_histogram(axes, sample.observations[:, i], f"observation {column.name}", "steps")
     for i, column in enumerate(actions):
         axes = figure.add_subplot(grid[1 + above + i // ACROSS, i % ACROSS])
-        histogram(axes, sample.actions[:, i], f"action {column.name}", "steps", ORANGE)
+        draw_histogram(axes, sample.actions[:, i], f"action {column.name}", "steps", ORANGE)
     return figure
 
 
@@ -62,7 +62,7 @@ def drawable(numbers: np.ndarray) -> np.ndarray:
     return np.where(np.abs(numbers) <= LARGEST, numbers, np.nan) if numbers.dtype.kind == "f" else numbers
 
 
-def histogram(axes: Any, values: np.ndarray, name: str, what: str, colour: str = BLUE) -> None:
+def draw_histogram(axes: Any, values: np.ndarray, name: str, what: str, colour: str = BLUE) -> None:
     axes.set_xlabel(name)
     axes.set_ylabel(what)
     values = values[np.isfinite(values)].astype(np.float64)
@@ -77,11 +77,11 @@ def histogram(axes: Any, values: np.ndarray, name: str, what: str, colour: str =
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def bars(axes: Any, sample: Steps, names: list[str]) -> None:
+def draw_quantiles(axes: Any, sample: Steps, names: list[str]) -> None:
     """Draw the middle 50 and 90 % of each observation, in standard deviations around its mean."""
     obs = sample.observations[:, :OBSERVATIONS].astype(np.float64)
     at = np.arange(obs.shape[1])
-    ends = np.stack([spread(column[np.isfinite(column)]) for column in obs.T], axis=1)
+    ends = np.stack([standardised_quantiles(column[np.isfinite(column)]) for column in obs.T], axis=1)
     axes.vlines(at, ends[0], ends[6], color=GREY, linewidth=0.7)
     axes.vlines(at, ends[1], ends[5], color=BLUE, linewidth=3)
     axes.vlines(at, ends[2], ends[4], color=BLUE, linewidth=8)
@@ -96,14 +96,14 @@ def bars(axes: Any, sample: Steps, names: list[str]) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def spread(column: np.ndarray) -> np.ndarray:
+def standardised_quantiles(column: np.ndarray) -> np.ndarray:
     """Return the quantiles of a standardised column, or zeros if the column is empty."""
     if not len(column):
         return np.zeros(len(QUANTILES))
     return np.quantile((column - column.mean()) / (column.std() or 1.0), QUANTILES)
 
 
-def projection(axes: Any, sample: Steps, figure: Any) -> None:
+def draw_projection(axes: Any, sample: Steps, figure: Any) -> None:
     """Draw observations along the two directions in which they vary most, coloured by reward."""
     axes.set_xlabel("first principal direction")
     axes.set_ylabel("second")

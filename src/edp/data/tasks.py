@@ -77,9 +77,7 @@ def own_task(name: str, log: Log, env: str) -> Task:
 
     low, high = log.reference or UNSCALED
     own_env = log.env if log.env and is_registered(log.env) else ""  # other names could run any code
-    options = {
-        name: value for name, value in log.env_options.items() if name != "render_mode"
-    }  # evaluations are not shown
+    options = {name: value for name, value in log.env_options.items() if name != "render_mode"}
     return Task(
         name=name if prefix_of(name) else Path(name).name,
         env=env or own_env,
@@ -241,7 +239,7 @@ def all_tasks() -> dict[str, Task]:
 TASKS = all_tasks()
 
 
-def get(name: str) -> Task:
+def get_task(name: str) -> Task:
     if name not in TASKS:
         raise unknown("task", name, TASKS)
     return TASKS[name]

@@ -1,7 +1,7 @@
 """Units: conversion between the numbers of the data and those of the networks.
 
-Networks see actions in [-1, 1], and observations that may be normalised. The same ``Units`` convert data, evaluations
-and policies in use, and are saved with the run.
+Networks see actions in [-1, 1], and observations that may be normalised. The same ``Units`` are used for
+the data, in evaluations and by loaded policies, and are saved with the run.
 """
 
 import math
@@ -51,35 +51,35 @@ class Units:
         columns = np.array(self.obs_shift), np.array(self.obs_scale), (low + high) / 2, (high - low) / 2, low, high
         return tuple(column.astype(np.float32) for column in columns)
 
-    def observe(self, obs: np.ndarray) -> np.ndarray:
+    def observations_to_network(self, obs: np.ndarray) -> np.ndarray:
         """Convert observations to the numbers of the networks."""
         shift, scale, *_ = self.arrays
         return (obs.astype(np.float32) - shift) / scale
 
-    def seen(self, obs: np.ndarray) -> np.ndarray:
+    def observations_from_network(self, obs: np.ndarray) -> np.ndarray:
         """Convert observations of the networks back to those of the data."""
         shift, scale, *_ = self.arrays
         return obs * scale + shift
 
-    def act(self, action: np.ndarray) -> np.ndarray:
+    def actions_from_network(self, action: np.ndarray) -> np.ndarray:
         """Convert actions of the networks to those of the data, within their ranges."""
         _, _, centre, half, low, high = self.arrays
         return np.minimum(np.maximum(action * half + centre, low), high)
 
-    def action_in(self, action: np.ndarray) -> np.ndarray:
+    def actions_to_network(self, action: np.ndarray) -> np.ndarray:
         """Convert actions of the data to those of the networks."""
         _, _, centre, half, *_ = self.arrays
         return (action.astype(np.float32) - centre) / half
 
-    def apply(self, dataset: Dataset, log: Log) -> Dataset:
+    def convert_dataset(self, dataset: Dataset, log: Log) -> Dataset:
         """Convert the data set of a log in place."""
         for start in range(0, len(dataset.obs), PIECE):
             rows = slice(start, start + PIECE)
             dataset.obs[rows], dataset.next_obs[rows] = (
-                self.observe(dataset.obs[rows]),
-                self.observe(dataset.next_obs[rows]),
+                self.observations_to_network(dataset.obs[rows]),
+                self.observations_to_network(dataset.next_obs[rows]),
             )
-            action = self.action_in(dataset.action[rows])
+            action = self.actions_to_network(dataset.action[rows])
             if self.outside(action).any():
                 self.refuse_outside(log)
             dataset.action[rows] = np.clip(action, -ACTION_LIMIT, ACTION_LIMIT)
@@ -90,10 +90,10 @@ class Units:
         return np.abs(action) > 1 + ACTION_SLACK
 
     def refuse_outside(self, log: Log) -> None:
-        """Say in which row; the log is read again, because the data set lacks some of its rows."""
+        """Raise an error that names the row. The log is read again, because the data set lacks some of its rows."""
         row = 0
         for steps in checked_pieces(log):
-            outside = self.outside(self.action_in(steps.actions))
+            outside = self.outside(self.actions_to_network(steps.actions))
             if outside.any():
                 at, column = map(int, np.argwhere(outside)[0])
                 name = log.action_names[column] if len(log.action_names) == outside.shape[1] else column
@@ -159,7 +159,7 @@ def moments(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def normalisation(obs: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return shift and scale. A column that is constant up to the rounding of float32 becomes almost 0."""
+    """Return shift and scale. A column that is constant up to rounding in float32 is mapped to almost 0."""
     if how == "none":
         return np.zeros(obs.shape[1]), np.ones(obs.shape[1])
     if how in ("standard", "signal"):

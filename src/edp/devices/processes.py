@@ -1,8 +1,8 @@
 """One run trained by several processes on one or more machines, connected by JAX.
 
 The first process leads: it alone reads the options, writes the run and prints. Each process trains some of the seeds.
-All communication is ``exchange``, which all processes call in the same order. A process that has to end says so there,
-and the others end with it.
+Processes communicate through ``exchange``, which all of them call in the same order. A process that ends tells the
+others there, and they end, too.
 """
 
 import atexit
@@ -22,7 +22,7 @@ from jax.experimental import multihost_utils
 
 from edp.errors import UserError, first_line
 
-WAIT = 300  # seconds until all processes must have started
+WAIT = 300  # seconds within which all processes must start
 ADDRESS = "JAX_COORDINATOR_ADDRESS"
 LAUNCHERS = (  # environment variables: the number of processes, and the number of this one
     ("JAX_NUM_PROCESSES", "JAX_PROCESS_ID"),
@@ -57,8 +57,8 @@ def launch_settings(env: Mapping[str, str]) -> dict[str, Any] | None:
     return {"coordinator_address": address, "num_processes": int(env[count]), "process_id": int(env[number])}
 
 
-def start() -> None:
-    """Connect to the other processes that the environment names, if any. Call this before JAX is used."""
+def connect() -> None:
+    """Connect to the other processes that environment variables name, if any. Call this before JAX is used."""
     found = launch_settings(os.environ)
     if found is None or jax.distributed.is_initialized():
         return
@@ -80,7 +80,7 @@ def start() -> None:
         late.cancel()
     devices = [len(jax.local_devices(number)) for number in range(found["num_processes"])]
     if len(set(devices)) > 1:
-        raise UserError(f"{who}: they must have the same number of devices, not {devices}")
+        raise UserError(f"{who}: all processes must have the same number of devices, not {devices}")
     with silence_stdout():
         exchange()
 
@@ -93,17 +93,17 @@ def check_port(address: str) -> None:
         raise UserError(f"{ADDRESS}={address}: cannot listen there ({error})") from None
 
 
-def processes() -> int:
+def process_count() -> int:
     return jax.process_count() if jax.distributed.is_initialized() else 1
 
 
-def leads() -> bool:
-    return processes() == 1 or jax.process_index() == 0
+def is_leader() -> bool:
+    return process_count() == 1 or jax.process_index() == 0
 
 
 def exchange(value: Any = None) -> list[Any]:
     """Send a JSON value to all processes. Returns the values of all processes, in their order."""
-    if processes() == 1:
+    if process_count() == 1:
         return [value]
     heard = gather_messages({"value": value})
     for number, message in enumerate(heard):
@@ -114,44 +114,44 @@ def exchange(value: Any = None) -> list[Any]:
 
 def to_host(tree: Any) -> Any:
     """Arrays that are sharded over all processes, as complete NumPy arrays."""
-    if processes() == 1:
+    if process_count() == 1:
         return jax.tree.map(np.asarray, tree)
     exchange()  # raises if a process has ended; the next call would wait for it
-    with connected():
-        return multihost_utils.process_allgather(own_part(tree), tiled=True)
+    with connection_errors():
+        return multihost_utils.process_allgather(local_part(tree), tiled=True)
 
 
 def from_leader(tree: Any) -> Any:
     """The arrays of the leading process, bit for bit, in all processes. ``tree`` gives the shapes."""
-    if processes() == 1:
+    if process_count() == 1:
         return tree
     exchange()
-    with connected():  # as bytes, because JAX adds up the arrays, and -0.0 + 0.0 is 0.0
+    with connection_errors():  # as bytes, because JAX adds up the arrays, and -0.0 + 0.0 is 0.0
         given = multihost_utils.broadcast_one_to_all(
             jax.tree.map(lambda leaf: np.ascontiguousarray(leaf).view(np.uint8), tree)
         )
     return jax.tree.map(lambda leaf, like: np.asarray(leaf).view(like.dtype), given, tree)
 
 
-def own_part(tree: Any) -> Any:
+def local_part(tree: Any) -> Any:
     """This process's part of arrays that are sharded over all processes."""
-    if processes() == 1:
+    if process_count() == 1:
         return tree
     part = multihost_utils.global_array_to_host_local_array
     return jax.tree.map(lambda leaf: part(leaf, leaf.sharding.mesh, leaf.sharding.spec), tree)
 
 
 @contextmanager
-def together() -> Iterator[None]:
+def ending_together() -> Iterator[None]:
     """End all processes together: an error in one ends the others, and the leading process prints it."""
-    if processes() == 1:
+    if process_count() == 1:
         yield
         return
     try:
         yield
         gather_messages({"code": 0, "why": "has finished"})
     except PeerError as error:
-        if leads():
+        if is_leader():
             raise
         raise SystemExit(error.code) from None
     except KeyboardInterrupt:
@@ -163,7 +163,7 @@ def together() -> Iterator[None]:
     except Exception as error:
         expected = isinstance(error, UserError | OSError)
         gather_messages({"code": 2, "why": str(error) if expected else f"{type(error).__name__}: {first_line(error)}"})
-        if expected and not leads():
+        if expected and not is_leader():
             raise SystemExit(2) from None
         raise
 
@@ -171,7 +171,7 @@ def together() -> Iterator[None]:
 def gather_messages(message: dict[str, Any]) -> list[dict[str, Any]]:
     """Send a message to all processes. Returns the messages of all processes."""
     text = np.frombuffer(json.dumps(message).encode(), np.uint8)
-    with connected():
+    with connection_errors():
         sizes = multihost_utils.process_allgather(np.int32(len(text)))
         width = 1 << int(sizes.max()).bit_length()  # a power of two, because each width is compiled
         rows = multihost_utils.process_allgather(np.pad(text, (0, width - len(text))))
@@ -179,7 +179,7 @@ def gather_messages(message: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def connected() -> Iterator[None]:
+def connection_errors() -> Iterator[None]:
     """Turn errors of the connection into one line, and exit without waiting for the lost process."""
     try:
         yield

@@ -17,13 +17,13 @@ def seed_keys(seeds: range) -> jax.Array:
 
 def seed_sharding(seeds: int) -> NamedSharding:
     """Split the leading axis over the largest number of devices per process that divides the seeds of a process."""
-    each = len(own_rows(seeds))
+    each = len(local_rows(seeds))
     devices = [jax.local_devices(process) for process in range(jax.process_count())]
     count = max(n for n in range(1, min(map(len, devices)) + 1) if each % n == 0)
     return NamedSharding(Mesh([device for some in devices for device in some[:count]], "seed"), PartitionSpec("seed"))
 
 
-def own_rows(seeds: int) -> range:
+def local_rows(seeds: int) -> range:
     """The rows of the seed axis that this process holds."""
     count, number = jax.process_count(), jax.process_index()
     if seeds % count:

@@ -79,7 +79,7 @@ class AntMaze(mujoco_env.MujocoEnv):
     def _initialize_simulation(self):
         model = mujoco.MjModel.from_xml_string(xml(self.maze))
         physics.use_cylinder_inertias(model, DENSITY)
-        physics.correct(model)
+        physics.correct_contacts(model)
         data = mujoco.MjData(model)
         mujoco.mj_setConst(model, data)
         return model, data

@@ -25,7 +25,7 @@ TASKS = {
 
 
 def goal_vector(tasks: tuple[str, ...]) -> np.ndarray:
-    """The goal as it stands in every observation: zero but for the objects of the tasks."""
+    """The goal in every observation: zero except for the objects of the tasks."""
     goal = np.zeros(30)
     for where, value in (GOALS[task] for task in tasks):
         goal[where] = value
@@ -43,7 +43,7 @@ class Kitchen(gymnasium.Env):
             object_noise_ratio=0.0, robot_noise_ratio=NOISE, **options
         )
         self.robot, self.start = self.kitchen.robot_env, self.kitchen.robot_env.init_qpos.copy()
-        physics.correct(self.robot.model)
+        physics.correct_contacts(self.robot.model)
         self.render_mode = self.kitchen.render_mode
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (9,), np.float32)
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (60,), np.float64)

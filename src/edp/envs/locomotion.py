@@ -28,6 +28,6 @@ def make(name: str, **options) -> gymnasium.Env:
     module, cls, total_mass = MODELS[name]
     env = getattr(importlib.import_module(f"gymnasium.envs.mujoco.{module}"), cls)(**options)
     physics.use_cylinder_inertias(env.model, DENSITY, total_mass)
-    physics.correct(env.model)
+    physics.correct_contacts(env.model)
     mujoco.mj_setConst(env.model, env.data)
     return env

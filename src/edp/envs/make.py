@@ -15,11 +15,11 @@ import edp.envs  # noqa: F401  (registers ours)
 from edp.envs import robotics
 from edp.errors import UserError, first_line
 
-MOST_STEPS = 10_000  # the limit of an episode in environments that set none
+MOST_STEPS = 10_000  # of an episode, in environments without a time limit
 
 
 class Endless(TimeLimit):
-    """The time limit of an environment that sets none, and whose episodes might never end."""
+    """A time limit for an environment that has none, whose episodes might never end."""
 
 
 def make_env(env_id: str, /, **options: Any) -> gymnasium.Env:
@@ -30,22 +30,20 @@ def make_env(env_id: str, /, **options: Any) -> gymnasium.Env:
         raise UserError(f"environment {env_id!r}: {first_line(error)}") from None
     except Exception as error:  # third-party code may raise anything
         raise UserError(f"environment {env_id!r}: {type(error).__name__}: {first_line(error)}") from error
-    env = limited(env)
+    env = with_time_limit(env)
     if not is_flat(env.observation_space):
         env = FlattenObservation(env)
     acted = env.action_space
     if not isinstance(acted, spaces.Box):
-        raise UserError(
-            f"environment {env_id!r}: its actions are {type(acted).__name__}, and policies here give numbers (Box)"
-        )
+        raise UserError(f"environment {env_id!r}: its actions are {type(acted).__name__}, and only Box is supported")
     if not is_flat(acted):
         flat: Any = spaces.flatten_space(acted)
         env = TransformAction(env, lambda action: np.reshape(action, acted.shape), flat)
     return env
 
 
-def import_here(module: str) -> Any:
-    """A module that the user named on the command line: one of the current folder, too."""
+def import_user_module(module: str) -> Any:
+    """Import a module that the user names; it may be in the current folder."""
     folder = str(Path.cwd())
     sys.path.insert(0, folder)
     try:
@@ -55,16 +53,16 @@ def import_here(module: str) -> Any:
 
 
 def import_env(env_id: str) -> None:
-    """The module of ``module:ID``, which registers the environment."""
+    """Import the module of ``module:ID``, which registers the environment."""
     module, colon, _ = env_id.partition(":")
     if colon:
         try:
-            import_here(module)
+            import_user_module(module)
         except Exception as error:  # user code may raise anything
             raise UserError(f"environment {env_id!r}: {type(error).__name__}: {first_line(error)}") from None
 
 
-def limited(env: gymnasium.Env) -> gymnasium.Env:
+def with_time_limit(env: gymnasium.Env) -> gymnasium.Env:
     return env if env.spec and env.spec.max_episode_steps else Endless(env, MOST_STEPS)
 
 

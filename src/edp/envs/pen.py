@@ -15,5 +15,5 @@ def make(**options) -> gymnasium.Env:
             return obs, reward, bool(terminal or self.data.xpos[self.obj_body_id][2] < DROPPED), timeout, info
 
     env = Pen(**options)
-    physics.correct(env.model)
+    physics.correct_contacts(env.model)
     return env

@@ -7,14 +7,14 @@ from functools import cache
 import mujoco
 import numpy as np
 
-REFERENCE = "3.2.7"  # the version that every environment here was checked against recordings on
+REFERENCE = "3.2.7"  # the version with which every environment was checked against recordings
 CHECKED = {(3, 2), (3, 10)}  # minor versions that pass the same tests, with the corrections below
 
 
 INSTALLED = int(mujoco.__version__.split(".")[0]), int(mujoco.__version__.split(".")[1])
 
 
-def correct(model: mujoco.MjModel, version: tuple[int, int] = INSTALLED) -> None:
+def correct_contacts(model: mujoco.MjModel, version: tuple[int, int] = INSTALLED) -> None:
     """Make this version of MuJoCo treat contacts as the reference version does."""
     if version >= (3, 3):  # a new algorithm for contacts of convex shapes
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_NATIVECCD

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from edp.diffusion import Sampler
-from edp.errors import UserError
+from edp.errors import UserError, unknown
+from edp.networks import ACTIVATIONS
 
 
 class Control(NamedTuple):
@@ -102,6 +103,11 @@ class PolicyConfig:
     def build(self, obs_dim: int, act_dim: int, key: PRNGKeyArray) -> Policy:
         """The policy with random parameters."""
         raise NotImplementedError
+
+
+def check_activation(name: str) -> None:
+    if name not in ACTIVATIONS:
+        raise unknown("choice of `activation`", name, ACTIVATIONS)
 
 
 def unit_gaussian_log_prob(action: Float[Array, "n act"], mean: Float[Array, "n act"]) -> Float[Array, " n"]:

@@ -10,11 +10,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from edp.networks import MLP
+from edp.errors import UserError
+from edp.networks import ACTIVATIONS, MLP
 from edp.options import option
-from edp.policies.base import PLAIN, Control, Fit, Policy, PolicyConfig
+from edp.policies.base import PLAIN, Control, Fit, Policy, PolicyConfig, check_activation
 
-LOG_STD_RANGE = -5.0, 2.0  # of a learned standard deviation
+LOG_STD_LOW = -5.0  # of a learned standard deviation
 LARGEST_TANH = 1 - 1e-6  # actions of the data are clipped to this, since arctanh(1) is infinite
 
 
@@ -22,17 +23,20 @@ class Gaussian(Policy):
     """N(tanh(mean), std²) with samples clipped to [-1, 1], or, squashed, tanh(N(mean, std²))."""
 
     net: MLP
-    std: float = eqx.field(static=True)  # 0: learned; the second half of the network's output is its logarithm
+    std: float = eqx.field(static=True)  # 0: learned
     squash: bool = eqx.field(static=True)
+    dropout: float = eqx.field(static=True, default=0.0)  # in training
+    max_log_std: float = eqx.field(static=True, default=2.0)
+    log_std: Float[Array, " act"] | None = None  # of all states; None: the second half of the network's output
 
-    def moments(self, obs: Float[Array, "n obs"]) -> tuple[Array, Array]:
+    def moments(self, obs: Float[Array, "n obs"], dropout_key: PRNGKeyArray | None = None) -> tuple[Array, Array]:
         """Mean and logarithm of the standard deviation of the Gaussian (before squashing)."""
-        out = self.net(obs)
+        out = self.net(obs) if dropout_key is None else self.net.with_dropout(obs, self.dropout, dropout_key)
         if self.std:
             mean, log_std = out, jnp.full_like(out, math.log(self.std))
         else:
-            mean, log_std = jnp.split(out, 2, axis=-1)
-            log_std = jnp.clip(log_std, *LOG_STD_RANGE)
+            mean, log_std = jnp.split(out, 2, axis=-1) if self.log_std is None else (out, self.log_std[None])
+            log_std = jnp.broadcast_to(jnp.clip(log_std, LOG_STD_LOW, self.max_log_std), mean.shape)
         return mean if self.squash else jnp.tanh(mean), log_std
 
     def act(self, obs: Float[Array, "n obs"], key: PRNGKeyArray, control: Control = PLAIN) -> Float[Array, "n act"]:
@@ -59,7 +63,7 @@ class Gaussian(Policy):
         return jnp.clip(raw, -1, 1), log_prob
 
     def fit(self, obs: Float[Array, "n obs"], action: Float[Array, "n act"], key: PRNGKeyArray) -> Fit:
-        mean, log_std = self.moments(obs)
+        mean, log_std = self.moments(obs, key if self.dropout else None)
         if self.squash:
             raw = jnp.arctanh(jnp.clip(action, -LARGEST_TANH, LARGEST_TANH))
             log_prob = gaussian_log_prob(raw, mean, log_std) - log_tanh_slope(raw)
@@ -90,12 +94,21 @@ class GaussianConfig(PolicyConfig):
     """Options of the Gaussian policy."""
 
     hidden: tuple[int, ...] = option((256, 256, 256), "widths of the policy's hidden layers", low=1, high=65_536)
+    activation: str = option("mish", f"activation function of the policy's network: {', '.join(ACTIVATIONS)}")
+    dropout: float = option(0.0, "share of hidden units that are dropped in training", low=0.0, high=0.99)
     std: float = option(0.0, "a fixed standard deviation (0: learned, for each state)", low=0.0)
+    shared_std: bool = option(False, "learn one standard deviation for all states")
+    max_log_std: float = option(2.0, "largest logarithm of a learned standard deviation", low=LOG_STD_LOW)
     squash: bool = option(False, "squash samples with tanh instead of clipping them to the range of actions")
 
     has_likelihood: ClassVar[bool] = True
     has_density: ClassVar[bool] = True
     defaults: ClassVar[Mapping[str, Any]] = {"eas": 1}
+
+    def __post_init__(self) -> None:
+        check_activation(self.activation)
+        if self.std and self.shared_std:
+            raise UserError("`std` fixes the standard deviation, and `shared_std` learns it: leave one of them out")
 
     @property
     def no_entropy(self) -> str:
@@ -104,5 +117,7 @@ class GaussianConfig(PolicyConfig):
         return "" if self.squash else "that of samples clipped to the range of actions grows without bound"
 
     def build(self, obs_dim: int, act_dim: int, key: PRNGKeyArray) -> Gaussian:
-        outputs = act_dim if self.std else 2 * act_dim
-        return Gaussian(MLP(obs_dim, self.hidden, outputs, key), self.std, self.squash)
+        outputs = act_dim if self.std or self.shared_std else 2 * act_dim
+        net = MLP(obs_dim, self.hidden, outputs, key, activation=self.activation)
+        log_std = jnp.zeros(act_dim) if self.shared_std else None
+        return Gaussian(net, self.std, self.squash, self.dropout, self.max_log_std, log_std)

@@ -12,9 +12,9 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from edp.batches import Windows
 from edp.errors import UserError
-from edp.networks import MLP, Linear
+from edp.networks import ACTIVATIONS, MLP, Linear, dropout
 from edp.options import option
-from edp.policies.base import Policy, PolicyConfig
+from edp.policies.base import Policy, PolicyConfig, check_activation
 
 EPISODE_LIMIT = 1024  # steps of an episode with separate embeddings; later steps share the last one
 
@@ -41,19 +41,22 @@ class Block(eqx.Module):
     mlp: MLP
     heads: int = eqx.field(static=True)
 
-    def __init__(self, width: int, heads: int, key: PRNGKeyArray):
+    def __init__(self, width: int, heads: int, key: PRNGKeyArray, activation: str = "mish"):
         keys = jax.random.split(key, 3)
         self.norms = LayerNorm(width), LayerNorm(width)
         self.attend, self.merge = Linear(width, 3 * width, keys[0]), Linear(width, width, keys[1])
-        self.mlp = MLP(width, (4 * width,), width, keys[2])
+        self.mlp = MLP(width, (4 * width,), width, keys[2], activation=activation)
         self.heads = heads
 
-    def __call__(self, x: Float[Array, "n time width"], visible: Bool[Array, "n time time"]) -> Array:
+    def __call__(
+        self, x: Float[Array, "n time width"], visible: Bool[Array, "n time time"], drop: Callable[[Array, int], Array]
+    ) -> Array:
+        """``drop(output, i)`` is applied to the outputs of both parts, before they are added."""
         parts = jnp.split(apply_to_rows(self.attend, self.norms[0](x)), 3, axis=-1)
         query, key, value = (part.reshape(*part.shape[:2], self.heads, -1) for part in parts)
         out = jax.nn.dot_product_attention(query, key, value, mask=visible[:, None])
-        x = x + apply_to_rows(self.merge, out.reshape(x.shape))
-        return x + apply_to_rows(self.mlp, self.norms[1](x))
+        x = x + drop(apply_to_rows(self.merge, out.reshape(x.shape)), 0)
+        return x + drop(apply_to_rows(self.mlp, self.norms[1](x)), 1)
 
 
 def apply_to_rows(layer: Callable[[Array], Array], x: Float[Array, "n time inputs"]) -> Float[Array, "n time outputs"]:
@@ -82,11 +85,21 @@ class Transformer(Policy):
     context: int = eqx.field(static=True)
     target: float = eqx.field(static=True)  # the (scaled) target return of an episode
     scale: float = eqx.field(static=True)  # returns are divided by it
+    dropout: float = eqx.field(static=True, default=0.0)  # in training
 
     deterministic: ClassVar[bool] = True
 
-    def __call__(self, seen: Windows) -> Float[Array, "n time act"]:
-        """An action for each step, from its return to go, its state, and all earlier steps."""
+    def __call__(self, seen: Windows, dropout_key: PRNGKeyArray | None = None) -> Float[Array, "n time act"]:
+        """An action for each step, from its return to go, its state, and all earlier steps.
+
+        With a key, there is dropout: of the embeddings, and of what each block adds.
+        """
+
+        def drop(output: Array, place: int) -> Array:
+            if dropout_key is None or not self.dropout:
+                return output
+            return dropout(output, self.dropout, jax.random.fold_in(dropout_key, place))
+
         count, time = seen.mask.shape
         step = self.embed_step[jnp.minimum(seen.step, EPISODE_LIMIT - 1)]
         tokens = [
@@ -99,8 +112,9 @@ class Transformer(Policy):
         real = jnp.repeat(seen.mask, 3, axis=1)
         itself = jnp.eye(3 * time, dtype=bool)  # otherwise padding would attend to nothing
         visible = (past[None] & real[:, None]) | itself[None]
-        for block in self.blocks:
-            x = block(x, visible)
+        x = drop(x, 0)
+        for number, block in enumerate(self.blocks):
+            x = block(x, visible, lambda output, part, first=1 + 2 * number: drop(output, first + part))
         return jnp.tanh(apply_to_rows(self.head, self.last_norm(x)[:, 1::3]))
 
     def memory(self, count: int) -> Memory:
@@ -135,6 +149,8 @@ class TransformerConfig(PolicyConfig):
     width: int = option(128, "width of the transformer", low=1, high=65_536)
     layers: int = option(3, "blocks of the transformer", low=1, high=1000)
     heads: int = option(1, "attention heads", low=1)
+    activation: str = option("mish", f"activation function of the policy's network: {', '.join(ACTIVATIONS)}")
+    dropout: float = option(0.0, "share of units that are dropped in training", low=0.0, high=0.99)
     target_return: float = option(1.0, "the target return when acting")
     return_scale: float = option(1.0, "returns are divided by this number before the network reads them", low=1e-9)
 
@@ -148,6 +164,7 @@ class TransformerConfig(PolicyConfig):
         return "a deterministic policy has none"
 
     def __post_init__(self) -> None:
+        check_activation(self.activation)
         if self.width % self.heads:
             raise UserError(f"`heads` must divide `width`, and {self.heads} does not divide {self.width}")
 
@@ -160,10 +177,11 @@ class TransformerConfig(PolicyConfig):
             embed_return=Linear(1, self.width, keys[2]),
             embed_step=steps,
             first_norm=LayerNorm(self.width),
-            blocks=tuple(Block(self.width, self.heads, k) for k in keys[5:]),
+            blocks=tuple(Block(self.width, self.heads, k, self.activation) for k in keys[5:]),
             last_norm=LayerNorm(self.width),
             head=Linear(self.width, act_dim, keys[4]),
             context=self.context,
             target=self.target_return / self.return_scale,
             scale=self.return_scale,
+            dropout=self.dropout,
         )

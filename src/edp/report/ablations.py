@@ -13,7 +13,7 @@ from edp.report.collect import MOST, Entry
 from edp.runs.scores import is_score_table, nan_mean
 
 LARGEST_FILE = 10_000_000  # bytes
-MOST_VALUES = 100  # of an option
+MOST_VALUES = 100  # values of an option
 LARGEST_DRAWN = 1e30  # larger numbers are not drawn
 PAPER_FIGURES = {"eas": 4, "calls": 5, "scale": 6, "noise": 7}  # the paper's figure of each ablation
 

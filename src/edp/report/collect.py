@@ -1,4 +1,4 @@
-"""Read run directories. What is wrong with a run becomes part of its entry, and never an error."""
+"""Read run directories. An error in a run is recorded in its entry and does not stop the report."""
 
 import gc
 import json
@@ -119,8 +119,9 @@ def read_run(folder: Path, runs: int = 1) -> Entry:
     entry = Entry(folder)
     try:
         run = Run.open(folder)
-        fill_summary(entry, run)
-        fill_series(entry, run, runs)
+        metrics = read_rows(entry, run, "metrics.jsonl")
+        fill_summary(entry, run, run.status_after(metrics[-1]["step"] if metrics else 0))
+        fill_series(entry, run, metrics, runs)
     except DAMAGE as error:
         entry.damage = damage_text(folder, error)
     return entry
@@ -129,7 +130,7 @@ def read_run(folder: Path, runs: int = 1) -> Entry:
 def summarise(run: Run) -> Entry:
     """Read what a run trained, its state and its scores. A damaged run raises one of ``DAMAGE``."""
     entry = Entry(run.folder)
-    fill_summary(entry, run)
+    fill_summary(entry, run, run.status)
     return entry
 
 
@@ -137,12 +138,12 @@ def damage_text(folder: Path, error: Exception) -> str:
     """Say why a run cannot be shown."""
     if isinstance(error, UserError):
         return str(error).removeprefix(f"{folder}: ")
-    return f"not as this version writes it ({type(error).__name__}: {first_line(error)})"
+    return f"not in the format of this version ({type(error).__name__}: {first_line(error)})"
 
 
-def fill_summary(entry: Entry, run: Run) -> None:
+def fill_summary(entry: Entry, run: Run, status: Row) -> None:
     """Set what a run trained, its state, and the scores of its evaluations."""
-    config, status = run.config, run.status
+    config = run.config
     for part in (*PARTS, "own_task"):
         if not isinstance(config.get(part, {}) or {}, dict) or (part in PARTS and not config.get(part)):
             raise TypeError(f"{part} is no object")
@@ -160,11 +161,9 @@ def fill_summary(entry: Entry, run: Run) -> None:
         entry.notes.append(f"{unread} evaluation(s) could not be read")
 
 
-def fill_series(entry: Entry, run: Run, runs: int) -> None:
+def fill_series(entry: Entry, run: Run, metrics: list[Row], runs: int) -> None:
     """Set losses, speed and what is known of the policy's actions."""
-    metrics, validations, times = (
-        read_rows(entry, run, f"{name}.jsonl") for name in ("metrics", "validations", "times")
-    )
+    validations, times = (read_rows(entry, run, f"{name}.jsonl") for name in ("validations", "times"))
     quantities = len(quantities_in(metrics)) + len(quantities_in(validations)) + 1
     points = max(FEWEST_POINTS, min(MOST_POINTS, POINTS_IN_ALL // (runs * quantities)))
     entry.losses = loss_series(metrics, points)
@@ -204,7 +203,7 @@ def read_look(entry: Entry, run: Run) -> Row:
         entry.notes.append(f"{run.look.name} could not be read")
         return {}
     if look.get("step") != entry.steps:
-        entry.notes.append(f"looked at after {look.get('step')} steps")
+        entry.notes.append(f"its episode was recorded after {look.get('step')} steps")
     return look
 
 

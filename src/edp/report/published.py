@@ -112,7 +112,7 @@ def published_scores(task: Task, algorithm: str, policy: str) -> PublishedScores
         return NOT_PUBLISHED
     average = METHODS[algorithm, policy]
     best = best_column(OVERALL[average])
-    return PublishedScores(number(task, "overall", average), number(task, *best) if best else None)
+    return PublishedScores(published_number(task, "overall", average), published_number(task, *best) if best else None)
 
 
 def best_column(average: PaperColumn) -> tuple[str, str] | None:
@@ -132,7 +132,7 @@ def repeats_cql(task: Task, algorithm: str, policy: str) -> bool:
     return (algorithm, policy) == ("crr", GAUSSIAN) and task.domain != "antmaze"
 
 
-def number(task: Task, table: str, column: str) -> float | None:
+def published_number(task: Task, table: str, column: str) -> float | None:
     content = PUBLISHED_TABLES[table]
     row = content["rows"].get(task.name)
     return row and row[content["columns"].index(column)]
@@ -144,7 +144,7 @@ def published_scores_like(entry: Entry) -> PublishedScores:
     if task is None:
         return NOT_PUBLISHED
     if belongs_to(entry, DQL, task.name):
-        return PublishedScores(None, number(task, "reproduce", "DQL (JAX)"))
+        return PublishedScores(None, published_number(task, "reproduce", "DQL (JAX)"))
     column = METHODS.get((entry.algorithm, entry.policy))
     if column is None or not belongs_to(entry, OVERALL[column], task.name):
         return NOT_PUBLISHED

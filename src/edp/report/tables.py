@@ -35,7 +35,7 @@ def report_tables(entries: list[Entry], between: Sequence[Table] = ()) -> list[T
     return [table for table in tables if table.rows or table.notes]
 
 
-def grouped(entries: list[Entry]) -> list[Group]:
+def group_runs(entries: list[Entry]) -> list[Group]:
     methods: dict[tuple[str, str, str], dict[str, list[Entry]]] = {}
     for entry in entries:
         if not entry.damage:
@@ -60,7 +60,7 @@ def score_table(entries: list[Entry]) -> Table:
     """Build the table of RAT and OMS of every method on every task, over all seeds of its runs."""
     columns = ["task", "method", "RAT", "OMS", *PUBLISHED_COLUMNS, "steps", "seeds", "evaluations"]
     table = Table("Scores", columns)
-    for task, method, members in grouped(entries):
+    for task, method, members in group_runs(entries):
         curves = [entry.curve for entry in members if entry.curve is not None]
         rat, oms = (score_interval(members, measure) for measure in ("rat", "oms"))
         published = published_scores_like(members[0])
@@ -84,7 +84,7 @@ def score_table(entries: list[Entry]) -> Table:
         "RAT is the mean of the last ten evaluations (or of all, if there are fewer), OMS the best one; both are means "
         "over seeds with their 95 % confidence intervals (Student's t; none for one seed).",
     ]
-    returns = sorted({group.task for group in grouped(entries) if score_kind(group.entries) == "return"})
+    returns = sorted({group.task for group in group_runs(entries) if score_kind(group.entries) == "return"})
     if returns:
         table.notes.append(f"Scores are normalised, but for {', '.join(returns)}: those are returns.")
     return table
@@ -104,7 +104,7 @@ def score_kind(runs: list[Entry]) -> str:
 
 def method_table(entries: list[Entry]) -> Table:
     """Build the table of RAT with a row for each task and a column for each method; empty for a single method."""
-    scores = {(task, method): score_interval(members, "rat") for task, method, members in grouped(entries)}
+    scores = {(task, method): score_interval(members, "rat") for task, method, members in group_runs(entries)}
     scores = {key: rat for key, rat in scores.items() if rat is not None and not np.isnan(rat.value)}
     names, methods = (list(dict.fromkeys(key[i] for key in sorted(scores))) for i in (0, 1))
     table = Table("Methods side by side", ["RAT", *methods], across=True)
@@ -133,7 +133,7 @@ def without_empty_columns(table: Table, names: Sequence[str]) -> Table:
 
 
 def run_table(entries: list[Entry]) -> Table:
-    """List every run, damaged ones with what is wrong."""
+    """List every run; damaged ones with the error."""
     table = Table("Runs", ["run", "task", "method", "seeds", "steps", "state", "notes"])
     for entry in entries:
         if entry.damage:

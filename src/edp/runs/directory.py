@@ -32,7 +32,7 @@ class RunExistsError(UserError):
 
     def __init__(self, folder: Path):
         self.folder, self.is_run = folder, (folder / "config.json").is_file()
-        super().__init__(f"{folder}: already there; choose another `out`")
+        super().__init__(f"{folder}: exists already; choose another `out`")
 
 
 class Run:
@@ -63,7 +63,7 @@ class Run:
         for place in (folder, folder / "checkpoints", folder / "ablations"):
             for entry in place.iterdir() if place.is_dir() else ():
                 if entry.is_symlink():  # writing through it would write elsewhere
-                    raise UserError(f"{entry}: a link; a run directory holds its files itself")
+                    raise UserError(f"{entry}: a symbolic link, which is not allowed in a run directory")
         run = cls(folder)
         _ = run.config
         return run
@@ -91,7 +91,7 @@ class Run:
 
     @property
     def look(self) -> Path:
-        """The file in which ``acting.inspect`` keeps what the policy does."""
+        """The file that ``acting.inspect`` writes."""
         return self.folder / "look.json"
 
     @property
@@ -133,12 +133,15 @@ class Run:
     @property
     def status(self) -> Row:
         """The state of the run (running, finished, stopped, failed, killed), the steps done, and what went wrong."""
+        return self.status_after(next((row["step"] for row in self._rows_backwards("metrics.jsonl")), 0))
+
+    def status_after(self, step: int) -> Row:
+        """The status of a run whose last row of metrics is of this step."""
         try:
             status = json.loads((self.folder / "status.json").read_text(encoding="utf-8"))
             status = status if isinstance(status, dict) else {}
         except (OSError, ValueError, RecursionError):
             status = {}
-        step = next((row["step"] for row in self._rows_backwards("metrics.jsonl")), 0)
         schema_2 = {"state": "finished"} if self.old_checkpoint.is_dir() else {}  # it was written at the end
         status = {"state": "running", "reason": "", "failed_seeds": {}} | schema_2 | status | {"step": step}
         if self.is_claimed:

@@ -32,7 +32,7 @@ def read_spec(run: Run) -> Spec:
     return Spec.from_json(run.config, run.folder / "config.json")
 
 
-def load(run: Run, step: int | str | None = None) -> tuple[Spec, Checkpoint]:
+def load_checkpoint(run: Run, step: int | str | None = None) -> tuple[Spec, Checkpoint]:
     """A run's spec and one of its checkpoints.
 
     ``step`` is a training step, "best" for the best evaluation, "fqe" for the best value by fitted Q evaluation, or
@@ -89,7 +89,7 @@ def read_run_data(run: Run, spec: Spec, place: str) -> Dataset:
     log = replace(log, limit=spec.data.episode_limit)
     dataset = read_dataset(log, spec.task.episode_return, on_disk=spec.data.block > 0)
     if dataset.obs.shape[1:] + dataset.action.shape[1:] == spec.units.dims:
-        dataset = spec.units.apply(dataset, log)
+        dataset = spec.units.convert_dataset(dataset, log)
         if run.config.get("data_sha256") in (None, fingerprint(dataset)):
             return dataset
     raise UserError(f"{place}: not the data that {run.folder} was trained on")
@@ -102,7 +102,7 @@ def locate_run_data(run: Run, spec: Spec, find_file: Callable[[Task], Path], adv
         return recorded
     if spec.task.own:
         where = f"is no longer at {recorded}" if recorded else "was never in a file"
-        advice = ": say with `data` where it is" if advice is None else advice
+        advice = ": give its new place with `data`" if advice is None else advice
         raise UserError(f"{run.folder}: its data {where}{advice}")
     return str(find_file(spec.task))
 
@@ -111,10 +111,10 @@ def with_environment(spec: Spec, env: str, run: Run) -> Spec:
     """The spec with its environment. An environment in the user's code is used only if the user names it again."""
     trained = (run.config.get("own_task") or {}).get("env", spec.task.env)
     if env and not spec.task.own:
-        raise UserError(f"`env` is for data of your own, and {spec.task.name} has an environment")
+        raise UserError(f"`env` is for your own data, and {spec.task.name} has an environment")
     if env:
         import_env(env)
         return replace(spec, task=replace(spec.task, env=env))
     if trained != spec.task.env:
-        raise UserError(f"{run.folder}: was trained with `env={trained}`, which is code of your own: give it again")
+        raise UserError(f"{run.folder}: was trained with `env={trained}`, which is your own code: give it again")
     return spec

@@ -1,4 +1,4 @@
-"""Loggers besides the run directory, which holds all numbers. If a logger fails, training goes on without it."""
+"""Loggers in addition to the run directory. If a logger fails, training continues without it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +31,7 @@ class TensorBoard:
         self.writer.close()
 
     def check(self) -> None:
-        """Raise if the writing thread has ended, for example because the disk is full: a write would wait for ever."""
+        """Raise if the writing thread has ended, for example because the disk is full: a write would block forever."""
         files: Any = self.writer._get_file_writer()
         thread = getattr(files.event_writer, "_worker", None)
         if thread is not None and not thread.is_alive():

@@ -24,7 +24,7 @@ def parse_line(text: str) -> Row | None:
 
 
 def parse_with_nan(text: str) -> Any:
-    """Python's JSON parser is slower, but it knows NaN. Returns None for text that is not JSON."""
+    """Parse with Python's JSON parser, which is slower but accepts NaN. Returns None for text that is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -38,7 +38,7 @@ def from_schema_2(config: Row) -> Row:
 
 def from_schema_3(config: Row) -> Row:
     """Schema 3 had registered tasks only, with observations as they are and actions in [-1, 1]."""
-    units = identity_units(*tasks.get(config["task"]).dims).to_json()  # pyright: ignore
+    units = identity_units(*tasks.get_task(config["task"]).dims).to_json()  # pyright: ignore
     return config | {"schema": 4, "units": units, "own_task": None, "columns": {}}
 
 

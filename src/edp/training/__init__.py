@@ -1,1 +1,1 @@
-"""From what the user asked for to a finished run."""
+"""Training: from the user's options to a finished run."""

@@ -27,8 +27,8 @@ from edp.runs.directory import Run
 from edp.runs.load import best_step, load_latest
 from edp.runs.rows import finite_or_none
 from edp.runs.scores import nan_mean
+from edp.training.batch_source import make_batch_source
 from edp.training.epoch import epoch, epoch_keys, init_states, initial_keys
-from edp.training.state import learnable
 
 
 class Compiled(NamedTuple):
@@ -71,11 +71,12 @@ class Experiment:
     """A spec with its data, ready to train. Errors in either are raised here, before anything is written."""
 
     def __init__(self, spec: Spec, dataset: Dataset):
-        """``dataset`` is in the spec's units (see ``Units.apply``)."""
+        """``dataset`` is in the spec's units (see ``Units.convert_dataset``)."""
         self.spec = spec
         self.evaluator = Evaluator(spec) if spec.task.env else None
         self.keys = seed_keys(spec.seeds)
-        parts = episodes.prepare_episodes(dataset, spec.data.rewards, spec.data.best, spec.data.validation)
+        options = spec.data
+        parts = episodes.prepare_episodes(dataset, options.rewards, options.best, options.validation, options.best_of)
         self.data = self.place_data(parts.learned)
         self.validator = self.make_validator(parts.held) if parts.held else None
         dims = dataset.obs.shape[1], dataset.action.shape[1]
@@ -84,25 +85,25 @@ class Experiment:
         self.failed: dict[int, str] = {}  # seeds that became NaN, with the reason
         self.last_good: set[int] = set()  # steps of the last checkpoints before a seed failed
         self.programs: dict[int, Any] = {}  # compiled epochs, by their number of steps
-        processes.exchange()  # the other processes have found no error either
+        processes.exchange()  # raises if another process has found an error
 
-    def learnable(self, dataset: Dataset, on_disk: bool = False) -> Any:
-        return learnable(self.spec.algorithm, self.spec.policy, dataset, self.spec.data.n_step, on_disk)
+    def batch_source(self, dataset: Dataset, on_disk: bool = False) -> Any:
+        return make_batch_source(self.spec.algorithm, self.spec.policy, dataset, self.spec.data.n_step, on_disk)
 
     def place_data(self, dataset: Dataset) -> Callable[[int], Any]:
         """A function from the epoch's number to its data on the devices: all rows, or a block of them."""
         put = partial(replicate, like=seed_sharding(self.spec.training.seeds))
         block = self.spec.data.block
         if 0 < block < len(dataset.obs):
-            data = self.learnable(dataset, on_disk=True)
+            data = self.batch_source(dataset, on_disk=True)
             assert isinstance(data, Packed)  # the spec was checked
             return stream.Blocks(data, block, self.spec.training.seed, put)
-        whole = put(self.learnable(dataset))
+        whole = put(self.batch_source(dataset))
         return lambda number: whole
 
     def make_validator(self, held_out: Dataset) -> Validator:
         held_out = limit_rows(held_out)
-        return Validator(self.spec, held_out, jax.tree.map(jnp.asarray, self.learnable(held_out)))
+        return Validator(self.spec, held_out, jax.tree.map(jnp.asarray, self.batch_source(held_out)))
 
     def resume(self, run: Run) -> Resumed:
         """Go back to the last good checkpoint, and remove the rows that were logged after it."""
@@ -116,7 +117,7 @@ class Experiment:
             self.states = place(found.tree, seed_sharding(self.spec.training.seeds))
             self.step, self.failed, self.last_good = found.step, found.failed, set(found.about.get("last_good", ()))
         if self.step > self.spec.training.steps:
-            raise UserError(f"{run.folder}: has {self.step:,} steps already")
+            raise UserError(f"{run.folder}: has already trained for {self.step:,} steps")
         run.rewind(self.step)
         return Resumed(self.step, found.damaged if found else ())
 
@@ -216,12 +217,12 @@ class Experiment:
 
     def open_checkpoints(self, run: Run) -> Checkpoints:
         """The checkpoints of the run, which the leading process writes and the others read."""
-        return Checkpoints(run.checkpoints, self.spec.training.steps if processes.leads() else 0)
+        return Checkpoints(run.checkpoints, self.spec.training.steps if processes.is_leader() else 0)
 
     def save(self, checkpoints: Checkpoints, scores: dict[int, float]) -> None:
         """Write a checkpoint. The best one, and the last good ones of failed seeds, are kept."""
         states = processes.to_host(self.states)
-        if not processes.leads():
+        if not processes.is_leader():
             return
         checkpoints.held.clear()
         checkpoints.held.update(self.last_good)

@@ -26,7 +26,7 @@ from edp.runs.load import locate_run_data, read_run_data, read_spec, with_enviro
 from edp.runs.provenance import device_name, provenance
 from edp.training.loop import Experiment
 
-ROWS_CHECKED = 100_000  # for observations that do not change
+ROWS_CHECKED = 100_000  # rows in which observations that do not change are looked for
 
 
 class Source(NamedTuple):
@@ -59,11 +59,11 @@ def open_source(
     name = "" if isinstance(source, Log) else str(source)
     own = isinstance(source, Log) or (name not in tasks.TASKS and formats.is_source(name))
     if own and data:
-        raise UserError(f"`data` gives a task's data from elsewhere, and {name or 'a log'} is data itself")
+        raise UserError(f"`data` is for tasks, and {name or 'a log'} is already data")
     if env and not own:
-        raise UserError(f"`env` is for data of your own, and {name} has an environment")
+        raise UserError(f"`env` is for your own data, and {name} has an environment")
     if not own:
-        return Source(tasks.get(name), data, None, columns)
+        return Source(tasks.get_task(name), data, None, columns)
     import_env(env)
     log = source if isinstance(source, Log) else formats.open_log(name, columns)
     return Source(tasks.own_task(name or log.name, log, env), name, log, columns)
@@ -149,7 +149,7 @@ def resume_run(
         notes = [f"{damaged}; the one before it is used" for damaged in resumed.damaged]
         if differs:
             changed = " and ".join(differs)
-            notes.append(f"other {changed} than when it began: the numbers may differ in their last digits")
+            notes.append(f"{changed} changed since the run began: the numbers may differ in their last digits")
         yield Ready(experiment, dataset, place, run, tuple(notes))
 
 
@@ -194,7 +194,7 @@ def read_data(task: Task, settings: Settings, log: Log) -> tuple[Spec, Dataset]:
     )
     algorithm, policy, options, training, evaluation = settings.parts
     spec = Spec(task, algorithm, policy, options, training, evaluation, run_units)
-    return spec.check(), run_units.apply(dataset, log)
+    return spec.check(), run_units.convert_dataset(dataset, log)
 
 
 def usual_action_range(task: Task, log: Log) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -213,7 +213,7 @@ def usual_action_range(task: Task, log: Log) -> tuple[tuple[float, ...], tuple[f
 
 
 def data_notes(spec: Spec, dataset: Dataset) -> tuple[str, ...]:
-    """What may be a mistake in the user's data, though it can be trained on."""
+    """Possible mistakes in the user's data that do not prevent training."""
     notes, reward = [], dataset.reward
     if spec.task.own and reward.min() == reward.max() and spec.names[0] != "bc":
         text = f"every reward is {reward[0]:g}: nothing tells good actions from bad ones (`algo=bc` learns to imitate)"

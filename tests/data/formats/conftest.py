@@ -12,7 +12,7 @@ from support.logs import (
 
 @pytest.fixture(autouse=True, scope="module")
 def little_memory():
-    """What goes wrong here should not take the machine's memory with it."""
+    """Limit the memory of the process, in case a damaged file claims a huge size."""
     before, pages = resource.getrlimit(resource.RLIMIT_AS), Path("/proc/self/statm")
     if pages.exists():
         used = int(pages.read_text(encoding="utf-8").split()[0]) * resource.getpagesize()
@@ -23,7 +23,7 @@ def little_memory():
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """A name in a format that nothing has yet."""
+    """A function that returns an unused name in a format."""
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
     monkeypatch.setenv("EDP_CACHE", str(tmp_path / "cache"))
 

@@ -90,15 +90,31 @@ def test_columns_of_any_kind_are_refused_or_harmless(tmp_path, what, piece):
 @pytest.mark.parametrize(
     ("name", "column", "message"),
     [
-        ("action_0", [[1.0]] * 7 + [[np.nan]] + [[1.0]] * 4, "'action_0' has no number in row 7, but nan"),
-        ("observation_0", [[1.0, 2.0]] * 7 + [[1.0, np.inf]] * 5, "'observation_0' has no number in row 7, but inf"),
-        ("observation_0", [[1.0, 2.0]] * 7 + [[None, 1.0]] * 5, "'observation_0' is empty in row 7"),
-        ("observation_0", [[[1.0], [2.0]]] * 7 + [[[1.0], [None]]] * 5, "'observation_0' is empty in row 7"),
+        (
+            "action_0",
+            [[1.0]] * 7 + [[np.nan]] + [[1.0]] * 4,
+            "actions hold NaN, Inf or too large a number, first in row 7",
+        ),
+        (
+            "observation_0",
+            [[1.0, 2.0]] * 7 + [[1.0, np.inf]] * 5,
+            "observations hold NaN, Inf or too large a number, first in row 7",
+        ),
+        (
+            "observation_0",
+            [[1.0, 2.0]] * 7 + [[None, 1.0]] * 5,
+            "observations hold NaN, Inf or too large a number, first in row 7",
+        ),
+        (
+            "observation_0",
+            [[[1.0], [2.0]]] * 7 + [[[1.0], [None]]] * 5,
+            "observations hold NaN, Inf or too large a number, first in row 7",
+        ),
         ("observation_0", [[[1.0], [2.0]]] * 7 + [[[1.0], [1.0, 2.0]]] * 5, "'observation_0' has 2 numbers in row 7"),
         ("observation_0", [[1.0]] * 6 + [[1.0, 2.0]] * 6, "observations have 2 numbers from row 6 on, and 1 before it"),
         ("observation_0", [[]] * 12, "'observation_0' holds lists without numbers, from row 0 on"),
         ("observation_0", [[[], []]] * 12, "'observation_0' holds lists without numbers, from row 0 on"),
-        ("episode", [0.0] * 7 + [np.nan] * 5, "'episode' has no number in row 7, but nan"),
+        ("episode", [0.0] * 7 + [np.nan] * 5, "'episode' is NaN in row 7"),
     ],
 )
 def test_messages_tell_the_row(tmp_path, monkeypatch, name, column, message):

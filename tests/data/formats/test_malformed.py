@@ -1,7 +1,7 @@
 """Damaged, foreign and hostile files: data that training can use, or one line that says what is wrong with which file.
 
 Most formats have no checksums and do not notice a number that was changed into another: bytes that are flipped may
-well give other finite numbers. Nothing else may come of them.
+give other finite numbers. Any other result is an error.
 """
 
 import pickle
@@ -40,7 +40,7 @@ OTHER_KINDS = ["S3", "U2", "O", "c8", "c16", "m8[s]", "M8[s]", "V4", "f2", "f16"
 
 @st.composite
 def changes(draw):
-    """Something to do to one array of a file."""
+    """A random change of one array of a file."""
     change, n = draw(st.sampled_from(["kind", "fields", "number", "shape", "length", "gone", "one", "half"])), 12
 
     def changed(array):
@@ -155,7 +155,7 @@ def test_absurd_sizes_are_refused(tmp_path):
 
 
 class Harmful:
-    """What would make a file if it were unpickled."""
+    """An object that creates a file if it is unpickled."""
 
     def __init__(self, path):
         self.path = path

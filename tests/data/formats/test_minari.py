@@ -29,7 +29,7 @@ from support.malformed import (
 from support.spaces import nested, sampled, stacked
 
 
-@pytest.mark.filterwarnings("ignore")  # Minari would like to know more
+@pytest.mark.filterwarnings("ignore")  # Minari warns about missing metadata
 @examples(60)
 @given(
     space=nested(),
@@ -107,7 +107,7 @@ def put(files):
 
 @contextmanager
 def metadata(found, changes, missing=(), form="hdf5"):
-    """The name of a data set whose metadata are other ones for a while."""
+    """Change the metadata of a data set for a while, and yield its name."""
     files = found[f"mine/{form}-v0"]
     path = next(path for path in files if path.parent.name == "data" and path.name == "metadata.json")
     start = {key: value for key, value in json.loads(files[path]).items() if key not in missing}
@@ -255,7 +255,7 @@ SPECS = {
 
 @pytest.fixture
 def evil_module(tmp_path, monkeypatch):
-    """A module, and the file that is there once it was imported."""
+    """A module that writes a file when it is imported, and that file."""
     made = tmp_path / "made"
     (tmp_path / "evil_module.py").write_text(
         f"from pathlib import Path\nPath({str(made)!r}).touch()\n", encoding="utf-8"

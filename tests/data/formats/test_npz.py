@@ -1,4 +1,4 @@
-"""Files of NumPy arrays that are not as they should be."""
+"""Malformed files of NumPy arrays."""
 
 import numpy as np
 import pytest

@@ -162,6 +162,17 @@ def test_files_of_a_folder_have_the_same_columns(form, name, order, tmp_path):
         formats.open_log(str(tmp_path))
 
 
+def test_a_message_names_the_file_of_a_folder_and_its_line(tmp_path):
+    names = "observation_0,action_0,reward\n"
+    (tmp_path / "a.csv").write_text(names + "1,2,3\n" * 3)
+    (tmp_path / "b.csv").write_text(names + "1,2,3\n,2,3\n")
+    message = (
+        "observations hold NaN, Inf or too large a number, first in row 1 of b.csv (line 3), column 'observation_0'"
+    )
+    with pytest.raises(UserError, match=re.escape(message)):
+        read_dataset(formats.open_log(str(tmp_path)))
+
+
 @pytest.mark.parametrize("form", [".csv", ".parquet"])
 @pytest.mark.parametrize("size", [3, 65_536])
 def test_episodes_that_come_back_are_refused(form, size, tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ ACTOR = behaviours.built_in_path("hopper-medium")
 
 
 def look_alike(name, path, policies=(), logs=None, transitions=300, noise=0.0, seed=0):
-    task = tasks.get(name)
+    task = tasks.get_task(name)
     lookalikes.make_look_alike(
         task, path, [(p, 1.0) for p in policies], logs, transitions, noise, seed, 1, lambda _: None
     )
@@ -26,7 +26,7 @@ def look_alike(name, path, policies=(), logs=None, transitions=300, noise=0.0, s
 def test_a_look_alike_says_so_and_is_kept_apart(tmp_path, monkeypatch):
     monkeypatch.setenv("EDP_DATA", str(tmp_path / "own"))
     monkeypatch.setenv("EDP_CACHE", str(tmp_path / "cache"))
-    task = tasks.get("hopper-medium-v2")
+    task = tasks.get_task("hopper-medium-v2")
     path = locate.look_alike_path(task)
     assert look_alike(task.name, path, [ACTOR]).regenerated == task.name
     assert locate.file_on_disk(task) is None
@@ -43,8 +43,8 @@ def test_what_a_task_is_made_from(tmp_path):
         ("hopper-medium-v2", 1, True): "one or more `policy=FILE",
         ("kitchen-mixed-v0", 1, False): "`logs=FILE`",
         ("antmaze-large-play-v0", 0, True): "an ant that walks",
-        ("kitchen-complete-v0", 0, True): "demonstrated by people",
-        ("pen-human-v1", 1, False): "demonstrated by people",
+        ("kitchen-complete-v0", 0, True): "human demonstrations",
+        ("pen-human-v1", 1, False): "human demonstrations",
     }
     for (name, policies, logs), message in refused.items():
         with pytest.raises(UserError, match=message):
@@ -85,7 +85,7 @@ def test_pen_is_made_from_a_clone_and_an_expert(reference, tmp_path):
     clone, expert = (reference(f"policies/pen__{name}.npz") for name in ("d4rl_cloned-v1_bc", "hand_dapg_expert"))
     path = tmp_path / "a.hdf5"
     data = look_alike("pen-cloned-v1", path, [clone, expert], transitions=2000)
-    scores = [tasks.get("pen-cloned-v1").score(part.mean_return) for part in data.behaviours]
+    scores = [tasks.get_task("pen-cloned-v1").score(part.mean_return) for part in data.behaviours]
     assert [part.transitions for part in data.behaviours] == [1000, 1000]
     assert 10 < scores[0] < scores[1]
     assert scores[1] > 80

@@ -104,7 +104,7 @@ def test_bad_policy_files_are_refused(tmp_path):
 
 @pytest.mark.parametrize("name", [name for name, task in tasks.TASKS.items() if task.local])
 def test_the_built_in_behaviours_are_small_and_fit_their_environment(name):
-    for actor_name, _ in tasks.get(name).behaviours:
+    for actor_name, _ in tasks.get_task(name).behaviours:
         assert (behaviours.BUILT_IN / f"{actor_name}.npz").stat().st_size <= 300_000
         policy = behaviours.load_built_in(actor_name)
         assert (policy.obs_dim, policy.act_dim) == (11, 3)

@@ -44,6 +44,6 @@ def test_d4rls_ant_reaches_the_goal_of_the_umaze(reference, monkeypatch, tmp_pat
 
 
 def make_look_alike(name, path, policy, transitions):
-    task = tasks.get(name)
+    task = tasks.get_task(name)
     noise = lookalikes.default_noise(task)
     lookalikes.make_look_alike(task, path, [(policy, 1.0)], None, transitions, noise, 0, 1, lambda _: None)

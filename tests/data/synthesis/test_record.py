@@ -16,7 +16,7 @@ from support.own_data import Room
 
 @pytest.fixture
 def short(monkeypatch):
-    """What takes 10,000 steps otherwise."""
+    """Lower the limit of 10,000 steps, to be quick."""
     for module in ("edp.envs.make", "edp.data.synthesis.record", "edp.acting.evaluator", "edp.cli.display"):
         monkeypatch.setattr(f"{module}.MOST_STEPS", 30)
 
@@ -46,7 +46,7 @@ def test_recording_an_environment_without_an_end(short, tmp_path, capsys, fails)
     assert main(words) == 0
     captured = capsys.readouterr()
     assert "60 steps" in captured.out
-    assert "2 of 2 episodes were cut off after 30 steps, for the environment has no limit" in captured.err
+    assert "2 of 2 episodes were cut off after 30 steps: the environment has no limit" in captured.err
     assert main([*words, "--max-steps", "7"]) == 0
     captured = capsys.readouterr()
     assert "14 steps" in captured.out
@@ -85,7 +85,7 @@ def test_the_recorder_keeps_what_others_do():
     recorder.reset(seed=0)
     for _ in range(4):
         recorder.step(np.float32([30.0, 50.0]))
-    recorder.reset(seed=1)  # an episode that is left is cut off
+    recorder.reset(seed=1)  # an episode that is abandoned counts as cut off
     recorder.step(np.float32([30.0, 50.0]))
     data = read_dataset(recorder.log())
     np.testing.assert_array_equal(data.episode, [0, 0, 0, 0, 1])
@@ -99,7 +99,7 @@ def test_the_recorder_keeps_what_others_do():
         ("math:pi", "--policy math:pi: not something that can be called"),
         ("math:none", "--policy math:none: AttributeError"),
         ("math", "--policy math: neither a run directory nor module:function"),
-        ("builtins:len", "the policy gave 3 for"),
+        ("builtins:len", "the policy returned 3 for"),
     ],
 )
 def test_policies_that_are_none(policy, message, fails, tmp_path):

@@ -37,9 +37,8 @@ class Format:
     write: Callable[[str, Log], str]  # write a log to a name, and return where it is
     named_columns: bool = False  # whether the meaning of columns can be given
     check_target: Callable[[str], None] = check_target_file  # refuse a name that cannot be written
-    loses_environment: Callable[[Log], str] = lambda log: (
-        "only .hdf5 and minari:NAME store the environment"
-    )  # why; empty if it is kept
+    # Why the name of a log's environment is lost; empty if it is stored.
+    loses_environment: Callable[[Log], str] = lambda log: "the format has no place for it"
     needs_next_observations: bool = False  # whether steps without a known next state are left out
     download: Callable[[str], Path] | None = None
 
@@ -53,10 +52,15 @@ FOLDERS = marks(lambda mark: mark == FOLDER)
 
 
 def describe_formats(written: bool = False) -> str:
-    """List what data is called, for help texts and messages; without folders if it is to be ``written``."""
+    """List the formats for help texts and messages; folders can only be read, and are left out if ``written``."""
     folders = [] if written else ["a folder of tables"]
     *names, last = [*SUFFIXES, *folders, *(f"{prefix}NAME" for prefix in PREFIXES)]
     return f"{', '.join(names)} or {last}"
+
+
+def table_suffixes() -> str:
+    """List the suffixes of tables, whose columns need a meaning."""
+    return ", ".join(suffix for suffix, module in SUFFIXES.items() if module == FOLDERS[FOLDER])
 
 
 def prefix_of(name: str) -> str:
@@ -119,8 +123,8 @@ def open_log(name: str, columns: Mapping[str, Any] = {}, episode_limit: int | No
     """
     data_format = format_of(name)
     if columns and not data_format.named_columns:
-        suffixes = ", ".join(suffix for suffix, module in SUFFIXES.items() if module == FOLDERS[FOLDER])
-        raise UserError(f"{name}: `{next(iter(columns))}` is for tables ({suffixes}), whose columns need a meaning")
+        tables = table_suffixes()
+        raise UserError(f"{name}: `{next(iter(columns))}` is for tables ({tables}), whose columns need a meaning")
     return data_format.open(name, columns, episode_limit)
 
 
@@ -137,13 +141,13 @@ def check_target(name: str) -> None:
 
 
 def write_log(name: str, log: Log) -> str:
-    """Write a log in the format that the name says, and return where it is."""
+    """Write a log in the format that the suffix or prefix of the name means, and return where it is."""
     check_target(name)
     return target_format(name).write(name, log)
 
 
 def loses_environment(name: str, log: Log) -> str:
-    """Say why data written to this name will not name its environment; empty if it will."""
+    """Return why a log loses its environment when it is written to this name; empty if it is stored."""
     return target_format(name).loses_environment(log) if log.env else ""
 
 

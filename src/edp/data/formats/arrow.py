@@ -8,38 +8,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from edp.data.checks import first_not_finite
 from edp.errors import UserError
 
 MANY = 2**16  # numbers in a list, too many to name
 
 
-def arrow_numbers(column: Any, name: str, path: Path, row: int, finite: bool = True, each: int = 1) -> np.ndarray:
-    """Convert a column to float32 or float64: one number or a list of numbers in each row.
+def arrow_numbers(column: Any, name: str, path: Path, row: int, each: int = 1) -> np.ndarray:
+    """Convert a column to float32 or float64: one number or a list of numbers in each row. Empty cells become NaN.
 
     ``row`` is the row of the file in which the column starts, for messages. Nested lists are taken apart by recursion;
     ``each`` counts the entries of one row.
     """
     kind = column.type
-    if finite or pa.types.is_nested(kind):
-        refuse_empty_cells(column, name, path, row, each)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        refuse_empty_cells(column, name, path, row, each)
         width = list_width(column, name, path, row, each)
-        return arrow_numbers(column.flatten(), name, path, row, finite, each * width).reshape(len(column), -1)
+        return arrow_numbers(column.flatten(), name, path, row, each * width).reshape(len(column), -1)
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        if not (pa.types.is_decimal(kind) or (pa.types.is_null(kind) and not finite)):
+        if not (pa.types.is_decimal(kind) or pa.types.is_null(kind)):
             raise UserError(f"{path}: column {name!r} holds {kind}, not numbers")
         column = column.cast(pa.float64())
     if column.null_count:  # a boolean without a value would become an object
         column = column.cast(pa.float64(), safe=False)
     numbers = column.to_numpy(zero_copy_only=False)
-    numbers = numbers if numbers.dtype == np.float32 else numbers.astype(np.float64)
-    bad = first_not_finite(numbers) if finite else None
-    if bad is not None:
-        value, at = numbers[bad[0]], row + bad[0] // each
-        what = "too large a number in row {}:" if np.isfinite(value) else "no number in row {}, but"
-        raise UserError(f"{path}: column {name!r} has {what.format(at)} {value}")
-    return numbers
+    return numbers if numbers.dtype == np.float32 else numbers.astype(np.float64)
 
 
 def list_width(column: Any, name: str, path: Path, row: int, each: int) -> int:
@@ -70,7 +62,9 @@ def arrow_labels(column: Any, name: str, path: Path, row: int) -> Any:
     refuse_empty_cells(column, name, path, row)
     labels = column.dictionary_decode() if isinstance(column.type, pa.DictionaryType) else column
     if pa.types.is_floating(labels.type):
-        arrow_numbers(labels, name, path, row)  # refuses NaN, which differs from itself
+        not_a_number = np.isnan(arrow_numbers(labels, name, path, row))
+        if not_a_number.any():  # NaN differs from itself
+            raise UserError(f"{path}: column {name!r} is NaN in row {row + int(np.argmax(not_a_number))}")
     if pa.types.is_nested(labels.type):
         raise UserError(f"{path}: column {name!r} holds {labels.type}, not labels of episodes")
     return labels
@@ -82,7 +76,7 @@ def label_changes(labels: Any) -> np.ndarray:
     return changes.to_numpy(zero_copy_only=False)
 
 
-def side_by_side(parts: list[np.ndarray]) -> np.ndarray:
+def stack_columns(parts: list[np.ndarray]) -> np.ndarray:
     """Stack columns of one or more numbers into one array of rows."""
     widths = [part.shape[1] if part.ndim == 2 else 1 for part in parts]
     together = np.empty((len(parts[0]), sum(widths)), np.result_type(*parts))

@@ -40,7 +40,7 @@ NEEDED = ("observation_columns", "action_columns")
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenColumns:
     """The columns of one table, by name. A name is empty if the table has no such column."""
 
     observation_columns: tuple[str, ...]
@@ -62,7 +62,7 @@ class Chosen:
         ]
 
 
-def choose_columns(columns: Columns, names: list[str], path: Path) -> Chosen:
+def choose_columns(columns: Columns, names: list[str], path: Path) -> ChosenColumns:
     """Find the columns of a table with these ``names``."""
     matched: dict[str, Any] = {}
     for entry in fields(columns):
@@ -76,9 +76,11 @@ def choose_columns(columns: Columns, names: list[str], path: Path) -> Chosen:
         together = tuple(name for match in matches for name in match)
         if entry.name in NEEDED and not together:
             what = entry.name.removesuffix("_columns")
-            raise UserError(f"{path}: which columns are the {what}s? Say it with `{entry.name}` (has: {listed(names)})")
+            raise UserError(
+                f"{path}: which columns are the {what}s? Say it with `{entry.name}` (has: {list_names(names)})"
+            )
         matched[entry.name] = together if isinstance(wanted, tuple) else "".join(together[:1])
-    chosen = Chosen(**matched)
+    chosen = ChosenColumns(**matched)
     twice = [name for name in chosen.all if chosen.all.count(name) > 1]
     if twice:
         raise UserError(f"{path}: column {twice[0]!r} is used twice")
@@ -93,7 +95,7 @@ def printable(name: str) -> str:
     return repr(name)[1:-1]
 
 
-def listed(names: Iterable[str]) -> str:
+def list_names(names: Iterable[str]) -> str:
     names = [printable(name) for name in names]
     return ", ".join(names[:12]) + (", …" if len(names) > 12 else "") or "nothing"
 

@@ -13,8 +13,8 @@ import numpy as np
 from edp.data.checks import check_exists, check_lengths
 from edp.data.dataset import read_steps
 from edp.data.formats import Format
-from edp.data.formats.columns import listed, printable
-from edp.data.log import LARGEST, OPTIONAL, PIECE, REQUIRED, Behaved, Log, Steps, find_timeouts
+from edp.data.formats.columns import list_names, printable
+from edp.data.log import LARGEST, OPTIONAL, PIECE, REQUIRED, BehaviourSummary, Log, Steps, find_timeouts
 from edp.errors import UserError, first_line
 from edp.files import replacing
 
@@ -80,7 +80,7 @@ def columns_of_file(file: h5py.File, path: Path) -> dict[str, h5py.Dataset]:
     columns = {key: entry for key, entry in entries.items() if isinstance(entry, h5py.Dataset)}
     missing = [key for key in REQUIRED if key not in columns]
     if missing:
-        raise UserError(f"{path}: missing {', '.join(missing)} (has: {listed(sorted(file))})")
+        raise UserError(f"{path}: missing {', '.join(missing)} (has: {list_names(sorted(file))})")
     return columns
 
 
@@ -99,11 +99,11 @@ def is_written(data: h5py.h5d.DatasetID) -> bool:
     return 0 in data.shape or data.get_storage_size() > 0
 
 
-def behaviours_in(attributes: Mapping[str, Any]) -> list[Behaved]:
+def behaviours_in(attributes: Mapping[str, Any]) -> list[BehaviourSummary]:
     """Return the policies that made the file, if it was made by ``edp.data.synthesis``."""
     try:
-        entries = [Behaved(**entry) for entry in json.loads(attributes["behaviours"])]
-        return [Behaved(str(a), int(b), int(c), float(d)) for a, b, c, d in entries]
+        entries = [BehaviourSummary(**entry) for entry in json.loads(attributes["behaviours"])]
+        return [BehaviourSummary(str(a), int(b), int(c), float(d)) for a, b, c, d in entries]
     except (KeyError, TypeError, ValueError, RecursionError, OverflowError):
         return []
 

@@ -68,7 +68,7 @@ def open_minari(name: str) -> Log:
         if not 0 < spaces.flatdim(seen) <= WIDEST:
             raise UserError(f"{title}: observations have {spaces.flatdim(seen)} numbers, and {WIDEST} are the most")
         if not isinstance(acted, spaces.Box):
-            raise UserError(f"{title}: actions are {type(acted).__name__}, and policies here give numbers (Box)")
+            raise UserError(f"{title}: actions are {type(acted).__name__}, and only Box is supported")
         low, high = (tuple(float(number) for number in side.ravel()) for side in (acted.low, acted.high))
         finite = np.isfinite(low + high).all()
         env, options = registered_environment(about)

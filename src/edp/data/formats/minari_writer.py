@@ -90,7 +90,7 @@ def episode_buffers(log: Log) -> Iterator[EpisodeBuffer]:
         if broken.any():
             raise UserError(
                 f"{log.name}: the state after step {int(np.argmax(broken))} of episode {current} is not the one that "
-                "the next step begins with, and Minari keeps a state once: use .hdf5 or .npz"
+                "the next step begins with, and Minari stores each state once: use another format"
             )
         states = plain_numbers(np.concatenate([steps.observations, steps.next_observations[-1:]]))
         cut = (np.arange(len(steps.rewards)) == len(steps.rewards) - 1) & ~steps.terminals

@@ -10,7 +10,7 @@ from edp.data.arrays import from_arrays
 from edp.data.checks import check_exists
 from edp.data.dataset import read_steps
 from edp.data.formats import Format
-from edp.data.formats.columns import listed, printable
+from edp.data.formats.columns import list_names, printable
 from edp.data.log import OPTIONAL, REQUIRED, Log
 from edp.errors import UserError, first_line
 from edp.files import replacing
@@ -20,7 +20,7 @@ def open_npz(path: Path, episode_limit: int | None = None) -> Log:
     arrays = read_npz(path)
     missing = [key for key in REQUIRED if key not in arrays]
     if missing:
-        raise UserError(f"{path}: missing {', '.join(missing)} (has: {listed(sorted(arrays))})")
+        raise UserError(f"{path}: missing {', '.join(missing)} (has: {list_names(sorted(arrays))})")
     columns = {key: arrays[key] for key in (*REQUIRED, *OPTIONAL) if key in arrays}
     for key, column in columns.items():
         if not column.ndim:
@@ -41,7 +41,7 @@ def read_npz(path: Path, kind: str = "file of arrays") -> dict[str, np.ndarray]:
         raise UserError(f"{path}: not a {kind} ({first_line(error)})") from None
     others = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
     if others:
-        raise UserError(f"{path}: not a {kind} ({listed(others)}: no array)")
+        raise UserError(f"{path}: not a {kind} ({list_names(others)}: no array)")
     return arrays
 
 

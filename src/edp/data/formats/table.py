@@ -16,8 +16,15 @@ import pyarrow.parquet as pq
 from edp.data.checks import check_exists, check_flags
 from edp.data.dataset import read_steps
 from edp.data.formats import Format, csv_faults
-from edp.data.formats.arrow import arrow_labels, arrow_numbers, label_changes, number_names, side_by_side
-from edp.data.formats.columns import Chosen, Columns, choose_columns, columns_from, printable
+from edp.data.formats.arrow import (
+    arrow_labels,
+    arrow_numbers,
+    label_changes,
+    number_names,
+    refuse_empty_cells,
+    stack_columns,
+)
+from edp.data.formats.columns import ChosenColumns, Columns, choose_columns, columns_from, printable
 from edp.data.formats.csv_faults import csv_header, csv_separator, encoding_hint
 from edp.data.log import PIECE, Log, Steps, plain_numbers
 from edp.errors import UserError, first_line
@@ -39,26 +46,34 @@ def open_table(path: Path, columns: Columns = Columns()) -> Log:  # noqa: B008  
         refuse_missing_columns(chosen.all, there, file, files[0])
         refuse_missing_columns(choose_columns(columns, there, file).all, chosen.all, files[0], file)
     refused: list[str] = []
+    starts: list[int] = []  # the first row of each file that has been read
 
-    def with_gaps() -> Iterator[Steps]:
+    def pieces() -> Iterator[Steps]:
         refused.clear()
-        return (steps for file in files for steps in table_pieces(file, chosen, False, refused.append))
+        starts.clear()
+        row = 0
+        for file in files:
+            starts.append(row)
+            for steps in table_pieces(file, chosen, refused.append):
+                yield steps
+                row += len(steps.rewards)
 
-    numbered = lambda names: number_names(parquet(files[0]).schema_arrow, names) if is_parquet(files[0]) else names  # noqa: E731
+    def row_text(row: int) -> str:
+        number = int(np.searchsorted(starts, row, "right")) - 1
+        text = f"row {row - starts[number]}" + (f" of {printable(files[number].name)}" if len(files) > 1 else "")
+        return text if is_parquet(files[0]) else f"{text} (line {row - starts[number] + 2})"
+
+    numbered = lambda names: number_names(open_parquet(files[0]).schema_arrow, names) if is_parquet(files[0]) else names  # noqa: E731
     return Log(
         name=str(path),
-        pieces=lambda: (steps for file in files for steps in table_pieces(file, chosen, True, refuse)),
-        with_gaps=with_gaps,
+        pieces=pieces,
         refused=refused,
-        size=sum(parquet(file).metadata.num_rows for file in files) if is_parquet(files[0]) else 0,
+        row_text=row_text,
+        size=sum(open_parquet(file).metadata.num_rows for file in files) if is_parquet(files[0]) else 0,
         observation_names=numbered(chosen.observation_columns),
         action_names=numbered(chosen.action_columns),
         left_out=tuple(printable(name) for name in names if name not in chosen.all),
     )
-
-
-def refuse(message: str) -> None:
-    raise UserError(message)
 
 
 def refuse_missing_columns(wanted: list[str], there: list[str], file: Path, other: Path) -> None:
@@ -102,7 +117,7 @@ def is_parquet(path: Path) -> bool:
     return path.suffix.lower() == ".parquet"
 
 
-def parquet(path: Path) -> pq.ParquetFile:
+def open_parquet(path: Path) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(path, pre_buffer=False)  # a buffer would read the whole file ahead
     except READ_ERRORS as error:
@@ -113,7 +128,7 @@ def column_names(path: Path) -> list[str]:
     kind = "Parquet file, or a damaged one" if is_parquet(path) else "CSV file with a line of names first"
     try:
         if is_parquet(path):
-            names = list(parquet(path).schema_arrow.names)
+            names = list(open_parquet(path).schema_arrow.names)
         else:
             header = csv_header(path)
             reader = pa_csv.read_csv(
@@ -129,10 +144,10 @@ def column_names(path: Path) -> list[str]:
     return names
 
 
-def table_batches(path: Path, chosen: Chosen) -> Iterator[pa.RecordBatch]:
+def table_batches(path: Path, chosen: ChosenColumns) -> Iterator[pa.RecordBatch]:
     """Yield the columns that are used, some rows at a time."""
     if is_parquet(path):
-        yield from parquet(path).iter_batches(PIECE, columns=chosen.all)
+        yield from open_parquet(path).iter_batches(PIECE, columns=chosen.all)
         return
     kinds = {name: pa.float64() for name in chosen.all}
     kinds |= {name: pa.bool_() for name in (chosen.terminal_column, chosen.timeout_column) if name}
@@ -153,14 +168,10 @@ def table_batches(path: Path, chosen: Chosen) -> Iterator[pa.RecordBatch]:
     csv_faults.check_quotes(path, rows)
 
 
-def table_pieces(path: Path, chosen: Chosen, finite: bool, complain: Callable[[str], None]) -> Iterator[Steps]:
-    """Yield the steps of a file.
-
-    Cells without a number are refused if ``finite``, and NaN otherwise. ``complain`` is called if the rows of an
-    episode are not together.
-    """
+def table_pieces(path: Path, chosen: ChosenColumns, complain: Callable[[str], None]) -> Iterator[Steps]:
+    """Yield the steps of a file. ``complain`` is called if the rows of an episode are not together."""
     try:
-        yield from with_episode_ends(path, chosen, finite, complain)
+        yield from with_episode_ends(path, chosen, complain)
     except READ_ERRORS as error:
         fault = None
         if not is_parquet(path) and isinstance(error, pa.ArrowInvalid):
@@ -168,7 +179,7 @@ def table_pieces(path: Path, chosen: Chosen, finite: bool, complain: Callable[[s
         raise fault or UserError(f"{path}: cannot be read ({first_line(error)}){encoding_hint(error)}") from None
 
 
-def with_episode_ends(path: Path, chosen: Chosen, finite: bool, complain: Callable[[str], None]) -> Iterator[Steps]:
+def with_episode_ends(path: Path, chosen: ChosenColumns, complain: Callable[[str], None]) -> Iterator[Steps]:
     """Mark a timeout where the label of the episode changes, and at the end of the file.
 
     Each batch is yielded after the next one is read, because the next label may end an episode in its last row.
@@ -180,7 +191,7 @@ def with_episode_ends(path: Path, chosen: Chosen, finite: bool, complain: Callab
     for batch in table_batches(path, chosen):
         if not batch.num_rows:
             continue
-        steps = steps_of_batch(batch, chosen, path, row, finite)
+        steps = steps_of_batch(batch, chosen, path, row)
         if chosen.episode_column:
             labels = arrow_labels(batch.column(chosen.episode_column), chosen.episode_column, path, row)
             ends, shift = steps.ends, 0
@@ -217,14 +228,16 @@ def first_resumed(labels: Any, changes: np.ndarray, ends: np.ndarray, left: set[
     return None
 
 
-def steps_of_batch(batch: pa.RecordBatch, chosen: Chosen, path: Path, row: int, finite: bool) -> Steps:
+def steps_of_batch(batch: pa.RecordBatch, chosen: ChosenColumns, path: Path, row: int) -> Steps:
     def wide(names: tuple[str, ...]) -> np.ndarray:
-        return side_by_side([arrow_numbers(batch.column(name), name, path, row, finite) for name in names])
+        return stack_columns([arrow_numbers(batch.column(name), name, path, row) for name in names])
 
     def single(name: str, kind: Any) -> np.ndarray:
         if not name:
             return np.zeros(batch.num_rows, kind)
-        column = arrow_numbers(batch.column(name), name, path, row, finite or kind is bool)
+        if kind is bool:
+            refuse_empty_cells(batch.column(name), name, path, row)
+        column = arrow_numbers(batch.column(name), name, path, row)
         if column.ndim != 1:
             raise UserError(f"{path}: column {name!r} holds lists, not one number in each row")
         if kind is bool:

@@ -1,1 +1,1 @@
-"""Data made here: rollouts of policies, look-alikes of D4RL's files, recordings."""
+"""Making data: rollouts of policies, look-alikes of D4RL's files, recordings."""

@@ -59,7 +59,7 @@ def make_look_alike(
 def check_sources(task: Task, policies: list[tuple[Path, float]], logs: Path | None) -> None:
     """Refuse policies or logs from which this task's look-alike is not made."""
     if not task.made_from:
-        raise UserError(f"{task.name} was demonstrated by people, and cannot be made: download its file")
+        raise UserError(f"{task.name} consists of human demonstrations, and cannot be made: download its file")
     if (logs is not None, bool(policies)) != (task.made_from == "logs", task.made_from != "logs"):
         raise UserError(f"{task.name} is made from {NEEDED[task.made_from].format(env=task.env)}")
 

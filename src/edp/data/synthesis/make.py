@@ -20,8 +20,8 @@ from edp.envs.make import make_env
 from edp.errors import UserError
 from edp.files import check_writable
 
-SHARD = 100_000  # rows of one job; each shard has its seeds
-LARGE = 20_000  # rows from which processes with narrow matmuls are worth their start
+SHARD = 100_000  # rows of one job; each job has separate seeds
+LARGE = 20_000  # rows from which starting processes with narrow matmuls saves time
 Columns = dict[str, np.ndarray]
 
 

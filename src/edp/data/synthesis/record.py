@@ -11,7 +11,7 @@ from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
 
 from edp.data.log import Log, Steps
-from edp.envs.make import MOST_STEPS, action_range, import_here, is_endless, limited, make_env
+from edp.envs.make import MOST_STEPS, action_range, import_user_module, is_endless, make_env, with_time_limit
 from edp.errors import UserError, first_line
 
 Policy = Callable[[np.ndarray], Any]
@@ -26,7 +26,7 @@ class Recorder(gymnasium.Wrapper):
 
     def __init__(self, env: gymnasium.Env):
         if not isinstance(env.action_space, spaces.Box):
-            raise UserError(f"{env}: its actions are {type(env.action_space).__name__}, and only numbers can be kept")
+            raise UserError(f"{env}: its actions are {type(env.action_space).__name__}, and only Box is supported")
         super().__init__(env)
         self.steps: list[tuple] = []
         self.before: np.ndarray | None = None
@@ -101,7 +101,7 @@ def record(
     Episode ``i`` starts with the seed ``seed + i``. It is cut off after ``max_steps``, by default the environment's
     limit or 10,000 steps. If the policy has a method ``reset``, it is called before each episode.
     """
-    recorder = Recorder(with_limit(env, max_steps))
+    recorder = Recorder(open_env(env, max_steps))
     recorder.action_space.seed(seed)
     act = policy or (lambda obs: recorder.action_space.sample())
     begin = getattr(policy, "reset", None)
@@ -119,9 +119,7 @@ def record(
         on_progress(number + 1)
     cut = recorder.lengths().count(MOST_STEPS) if is_endless(recorder) else 0
     if cut:
-        on_note(
-            f"{cut} of {episodes} episodes were cut off after {MOST_STEPS:,} steps, for the environment has no limit"
-        )
+        on_note(f"{cut} of {episodes} episodes were cut off after {MOST_STEPS:,} steps: the environment has no limit")
     outside = recorder.outside()
     if outside:
         on_note(
@@ -141,9 +139,9 @@ def call_user_code(who: str, call: Callable[..., Any], *arguments: Any, **option
         raise UserError(f"{who}: {type(error).__name__}: {first_line(error)}") from error
 
 
-def with_limit(env: gymnasium.Env | str, max_steps: int | None) -> gymnasium.Env:
+def open_env(env: gymnasium.Env | str, max_steps: int | None) -> gymnasium.Env:
     if max_steps is None:
-        return make_env(env) if isinstance(env, str) else limited(env)
+        return make_env(env) if isinstance(env, str) else with_time_limit(env)
     if max_steps < 1:
         raise UserError(f"max_steps must be at least 1, not {max_steps}")
     return make_env(env, max_episode_steps=max_steps) if isinstance(env, str) else TimeLimit(env, max_steps)
@@ -153,9 +151,9 @@ def checked_action(action: Any, space: Any, obs: Any) -> np.ndarray:
     try:
         numbers = np.asarray(action, space.dtype)
     except (TypeError, ValueError) as error:
-        raise UserError(f"the policy gave no numbers ({first_line(error)})") from None
+        raise UserError(f"the policy did not return numbers ({first_line(error)})") from None
     if numbers.size != int(np.prod(space.shape)) or not np.isfinite(numbers).all():
-        raise UserError(f"the policy gave {action!r} for {obs!r}, and an action is {space.shape} finite numbers")
+        raise UserError(f"the policy returned {action!r} for {obs!r}, and an action is {space.shape} finite numbers")
     return numbers.reshape(space.shape)
 
 
@@ -163,7 +161,7 @@ def load_callable(name: str) -> Policy:
     """Import ``module:function``. A class is called without arguments to make the policy."""
     module, _, attribute = name.partition(":")
     try:
-        policy = import_here(module)
+        policy = import_user_module(module)
         for part in attribute.split("."):
             policy = getattr(policy, part)
         policy = policy() if isinstance(policy, type) else policy

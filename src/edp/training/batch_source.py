@@ -13,18 +13,18 @@ from edp.policies import PolicyConfig
 def pack_transitions(algorithm: Any, policy: Any, dataset: Dataset, n_step: int, on_disk: bool) -> Packed:
     del policy
     if n_step > 1:
-        dataset = episodes.n_step(dataset, n_step, algorithm.discount)
-    return stream.pack(episodes.transitions(dataset), on_disk)
+        dataset = episodes.with_n_step_rewards(dataset, n_step, algorithm.discount)
+    return stream.pack(episodes.to_transitions(dataset), on_disk)
 
 
 def pack_tails(algorithm: Any, policy: Any, dataset: Dataset, n_step: int, on_disk: bool) -> Packed:
     del policy, n_step
-    return stream.pack(episodes.transitions(dataset, episodes.tails(dataset, algorithm.discount)), on_disk)
+    return stream.pack(episodes.to_transitions(dataset, episodes.episode_tails(dataset, algorithm.discount)), on_disk)
 
 
 def make_sequences(algorithm: Any, policy: Any, dataset: Dataset, n_step: int, on_disk: bool) -> Sequences:
     del algorithm, n_step, on_disk
-    return episodes.sequences(dataset, policy.context, policy.return_scale)
+    return episodes.to_sequences(dataset, policy.context, policy.return_scale)
 
 
 # By the kind of batches that an algorithm declares as ``learns_from``.
@@ -35,7 +35,7 @@ BATCH_KINDS: dict[str, Callable[[Any, Any, Dataset, int, bool], Packed | Sequenc
 }
 
 
-def learnable(
+def make_batch_source(
     algorithm: Algorithm, policy: PolicyConfig, dataset: Dataset, n_step: int = 1, on_disk: bool = False
 ) -> Packed | Sequences:
     """The data in the form that the algorithm draws batches from, still in the host's memory or on disk."""
