@@ -15,7 +15,7 @@ def test_a_run_directory_holds_config_metrics_evaluations_and_checkpoint(run_fol
     assert config["algorithm"]["name"] == "td3bc"
     assert config["policy"]["calls"] == 3
     assert config["file"] == str(hopper_file)
-    assert (config["origins"]["calls"], config["origins"]["lr"]) == ("user", "domain locomotion")
+    assert (config["origins"]["calls"], config["origins"]["lr"]) == ("user", "preset quick")
     metrics = [json.loads(line) for line in (run_folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [row["step"] for row in metrics] == [10, 20, 30]
     assert all(len(values) == 2 for row in metrics for values in row["metrics"].values())
@@ -81,7 +81,7 @@ def test_the_paper_s_scores_stand_beside_runs_like_its_own(hopper_file, capsys, 
     data = tmp_path / "hopper_medium-v2.hdf5"  # the name of D4RL's file
     data.write_bytes(hopper_file.read_bytes())
     dql = ["--preset", "dql", "--diffusion-steps", "3", "--eas", "1"]
-    for number, (options, paper) in enumerate((([], "81.9; best 98.6"), (dql, "best 95.3"))):
+    for number, (options, paper) in enumerate(((["--preset", "edp"], "81.9; best 98.6"), (dql, "best 95.3"))):
         words = [
             "train",
             "hopper-medium-v2",
@@ -100,7 +100,7 @@ def test_the_paper_s_scores_stand_beside_runs_like_its_own(hopper_file, capsys, 
 def test_print_config_lists_values_and_origins_and_does_nothing_else(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["train", "hopper-medium-v2", "--algo", "iql", "--policy", "gaussian", "--tau", "0.01", "--print-config"]
-    assert main(words) == 0
+    assert main([*words, "--preset", "edp"]) == 0
     rows = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
     origins = {row[0]: (row[1], row[2].strip()) for row in rows if len(row) == 3}
     assert origins["--lr"] == ("0.0003", "domain locomotion")
@@ -108,6 +108,11 @@ def test_print_config_lists_values_and_origins_and_does_nothing_else(capsys, tmp
     assert origins["--bc-weight"] == ("0.0", "iql with gaussian")
     assert origins["--expectile"] == ("0.7", "default")
     assert origins["--steps"] == ("2000000", "domain locomotion")
+    assert main([*words, "--steps", "5000"]) == 0
+    rows = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
+    origins = {row[0]: (row[1], row[2].strip()) for row in rows if len(row) == 3}
+    assert origins["--lr"] == ("0.001", "preset quick")
+    assert origins["--lr-decay"] == ("5000", "preset quick")
     assert list(tmp_path.iterdir()) == []
 
 

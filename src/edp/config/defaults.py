@@ -103,6 +103,10 @@ def resolve(classes: Iterable[type], layers: list[tuple[str, Values]], given: Va
     for name in given:
         if name not in values:
             raise unknown("option of this algorithm with this policy", name, values)
+    if "sampler" in given:  # then the recipe's grid and calls, which are those of another sampler, do not hold
+        for entry in (entry for cls in classes for entry in fields(cls) if entry.name in ("grid", "calls")):
+            if values[entry.name].origin == f"preset {QUICK}":
+                values[entry.name] = Setting(entry.default, "default")
     values |= {name: Setting(value, USER) for name, value in given.items()}
     follow_steps(values)
     return Settings(classes, values)
@@ -111,11 +115,12 @@ def resolve(classes: Iterable[type], layers: list[tuple[str, Values]], given: Va
 def follow_steps(values: dict[str, Setting]) -> None:
     """Set the options whose default depends on the length of the run."""
     steps = values["steps"].value if "steps" in values else None
-    if type(steps) is not int:  # refused later
-        return
+    known = type(steps) is int  # anything else is refused later
     for name, setting in values.items():
         if setting.value == LIKE_STEPS and setting.origin != USER:
-            values[name] = setting._replace(value=steps)
+            values[name] = setting._replace(value=steps if known else 0)
+    if not known:
+        return
         if isinstance(setting.value, ShareOfSteps):
             values[name] = setting._replace(value=max(1, round(setting.value.share * steps)))
     if "evaluation_steps" in values and values["evaluation_steps"].origin == "default":
