@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=20)
     parser.add_argument("--json", type=Path)
     values = parser.parse_args()
-    rows = json.loads(values.json.read_text()) if values.json and values.json.exists() else []
+    rows = json.loads(values.json.read_text(encoding="utf-8")) if values.json and values.json.exists() else []
     for path in values.runs:
         run = Run.open(path)
         spec = load.read_spec(run)

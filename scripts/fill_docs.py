@@ -15,7 +15,7 @@ import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = ("docs/performance.md",)
+DOCUMENTS = ("docs/performance.md", "docs/recipe.md")
 MARKED = re.compile(r"(<!-- numbers: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -221,6 +221,64 @@ def fast() -> str:
     return f"{table(['task', '`--preset edp`, 15 calls', '`--preset fast`, 6 calls'], cells)}\n\n{text}"
 
 
+LEARNING = {  # runs in results/learning, in the order of the page
+    "kc-bc-sig": "kitchen-complete, cloning, lr 3e-4",
+    "kc-bc-raw-cos": "kitchen-complete, cloning, lr 1e-3 with decay, raw observations (stopped)",
+    "kc-bc-sig-cos": "kitchen-complete, cloning, lr 1e-3 with decay, `signal`",
+    "kc-iql": "kitchen-complete, IQL, weighted diffusion loss, no EAS",
+    "recipe-kc-td3": "kitchen-complete, TD3, **the recipe**",
+    "hm-td3-norm-w01": "hopper-medium, TD3, lr 3e-4, tau 0.005, one-step targets, EAS by exp(Q)",
+    "hm-cos": "hopper-medium, TD3, lr 1e-3 with decay, layer norm, no EAS",
+    "hm-cos-slope": "… guidance by slopes (stopped)",
+    "hm-v-slope2": "… guidance by slopes, v prediction",
+    "hm-v2-tau-n3": "… and tau 0.02, three-step targets",
+    "recipe-hm-td3": "hopper-medium, TD3, **the recipe**",
+}
+SHOWN_STEPS = (5, 10, 15, 20, 25, 30, 40, 50)
+
+
+def learning_rows(name: str) -> list[dict]:
+    lines = (ROOT / "results" / "learning" / name / "evaluations.jsonl").read_text(encoding="utf-8").splitlines()
+    return [row for row in map(json.loads, lines) if row["kind"] == "training"]
+
+
+def curves() -> str:
+    """Mean scores over seeds, at the evaluation nearest to each of these steps (within a thousand)."""
+    rows = []
+    for name, text in LEARNING.items():
+        found = {row["step"]: row["scores"] for row in learning_rows(name)}
+        cells = [text, str(len(next(iter(found.values()))))]
+        for thousands in SHOWN_STEPS:
+            near = [step for step in found if abs(step - 1000 * thousands) <= 1000]
+            step = min(near, key=lambda step: abs(step - 1000 * thousands), default=None)
+            cells.append("" if step is None else f"{statistics.mean(statistics.mean(row) for row in found[step]):.1f}")
+        rows.append(cells)
+    return table(["run", "seeds", *(f"{thousands}k" for thousands in SHOWN_STEPS)], rows)
+
+
+def critics() -> str:
+    head = ["run", "step", "mean Q", "mean return", "std of return - Q", "slope", "agreement of the critics"]
+    shown = [row for row in result("critics") if row["step"] in (5000, 10_000, 20_000, 30_000)]
+    names = ("q", "return", "error", "slope", "agreement")
+    cells = [[row["run"], f"{row['step']:,}", *(f"{row[name]:.2f}" for name in names)] for row in shown]
+    return table(head, cells)
+
+
+def selection() -> str:
+    found = {(row["run"], row["step"], row["way"]): row for row in result("selection")}
+    ways = list(dict.fromkeys(way for _, _, way in found))
+    places = list(dict.fromkeys((run, step) for run, step, _ in found))
+    cells = [
+        [
+            run,
+            f"{step:,}",
+            *(f"{statistics.mean(row['seeds']):.1f}" if (row := found.get((run, step, way))) else "" for way in ways),
+        ]
+        for run, step in places
+    ]
+    return table(["run", "step", *ways], cells)
+
+
 READERS = {
     "pyarrow, streaming": "pyarrow's `iter_batches`, nothing kept: it reads the file ahead",
     "pyarrow, streaming without buffer": "the same without reading ahead, nothing kept",
@@ -262,7 +320,23 @@ def acting() -> str:
     return table(["", "half of the calls within", "99 % within", "its matmuls at the rate of 256³", "ratio"], rows)
 
 
-PARTS = (about, bench, steps, pairs, elsewhere, solvers, fast, startup, memory, tables, evaluation, acting)
+PARTS = (
+    about,
+    bench,
+    steps,
+    pairs,
+    elsewhere,
+    solvers,
+    fast,
+    startup,
+    memory,
+    tables,
+    evaluation,
+    acting,
+    curves,
+    critics,
+    selection,
+)
 
 
 def filled(text: str) -> str:
