@@ -88,7 +88,7 @@ class Evaluator:
         start = time.perf_counter()
         without = {row for row, seed in enumerate(self.spec.seeds) if seed in failed}
         first = self.options.env_seed
-        if self.options.fresh_starts and kind == "training":
+        if self.options.fresh_starts:
             first = (first + step) % LAST_SEED
         played = self.roll_out(states, without, stopping, first)
         seconds = time.perf_counter() - start

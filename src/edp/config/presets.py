@@ -49,7 +49,7 @@ RECIPE: Values = {
 DDPM: Values = {"sampler": "ddpm", "calls": 0}
 PRESETS: dict[str, Values] = {
     QUICK: RECIPE,
-    "edp": {"sampler": "dpm", "train_action": "approximate"},
+    "edp": {},  # the defaults, and the values of the domain
     "edp-without-dpm": DDPM | {"diffusion_steps": 100, "train_action": "approximate"},
     "fast": {"sampler": "dpm++", "grid": "quadratic", "calls": 6, "train_action": "approximate"},
     "edp-without-ap": {"sampler": "dpm", "train_action": "chain"},

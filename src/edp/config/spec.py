@@ -67,7 +67,7 @@ class EvalOptions:
     policy_scale: float = option(1.0, "factor of the network's output: sharper samples above 1", low=1e-6)
     initial_noise: float = option(1.0, "factor of all random numbers in sampling: 0 is deterministic", low=0.0)
     env_seed: int = option(0, "the seed of the first episode's start", low=0, high=LAST_SEED)
-    fresh_starts: bool = option(False, "other start states in each evaluation of a training (`env_seed` plus its step)")
+    fresh_starts: bool = option(False, "other start states at each step: the step is added to `env_seed`")
     act_with: str = option("average", "which parameters act: online, or their slow average (targets)")
     act_sampler: str = option("", "sampler of a diffusion policy when it acts (default: as in training)")
     act_calls: int = option(0, "network calls when it acts (0: as in training, or 15 of another sampler)", low=0)
