@@ -43,9 +43,10 @@ def jobs() -> dict[tuple[str, str], list[str]]:
     pairs = {}
     for name, (options, feed_forward) in ROWS.items():
         direct = DIRECT if name in ("TD3+BC", "CQL") else []
+        options = options if "--preset" in options else [*options, "--preset", "edp"]
         pairs[name, "diffusion"] = [*options, *direct, "--policy", "diffusion", *SHORT, *CHEAP]
         pairs[name, feed_forward] = [*options, "--policy", feed_forward, *SHORT]
-    return pairs | {("DT", "transformer"): ["--algo", "dt", *SHORT]}
+    return pairs | {("DT", "transformer"): ["--algo", "dt", "--preset", "edp", *SHORT]}
 
 
 def scores(folder: Path, options: list[str]) -> np.ndarray | None:

@@ -33,7 +33,8 @@ def make(path: Path) -> None:
 
 def start(data: Path, out: Path, cache: Path) -> float:
     """Seconds to the line that says that the program is compiled; the first step begins then."""
-    command = [sys.executable, "-m", "edp", "train", "hopper-medium-v2", "--data", str(data), "--out", str(out)]
+    words = ["train", "hopper-medium-v2", "--preset", "edp", "--data", str(data), "--out", str(out)]
+    command = [sys.executable, "-m", "edp", *words]
     env = os.environ | {"EDP_CACHE": str(cache), "PYTHONUNBUFFERED": "1"}
     began = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env) as process:
