@@ -62,7 +62,7 @@ def test_it_acts_as_in_the_run_s_evaluation(folder):
     for place, seed in enumerate((3, 4)):
         policy = edp.load_policy(str(folder), seed=seed, initial_noise=0.0, eas=1)
         env = gymnasium.make("edp/hopper-d4rl-v2")
-        obs, _ = env.reset(seed=0)
+        obs, _ = env.reset(seed=row["env_seeds"][0])
         total, over = 0.0, False
         while not over:
             obs, reward, terminal, timeout, _ = env.step(policy.act(obs))

@@ -75,6 +75,10 @@ class Evaluator:
         failures = {(row, column): reason for part in failures for row, column, reason in part}
         return Episodes(np.concatenate(returns), np.concatenate(lengths), failures)
 
+    def first_start(self, step: int) -> int:
+        """The seed of the first episode's start, in an evaluation at this step."""
+        return (self.options.env_seed + step) % LAST_SEED if self.options.fresh_starts else self.options.env_seed
+
     def __call__(
         self,
         states: Any,
@@ -87,9 +91,7 @@ class Evaluator:
         """Evaluate all seeds except the failed ones, and record the result in the run."""
         start = time.perf_counter()
         without = {row for row, seed in enumerate(self.spec.seeds) if seed in failed}
-        first = self.options.env_seed
-        if self.options.fresh_starts:
-            first = (first + step) % LAST_SEED
+        first = self.first_start(step)
         played = self.roll_out(states, without, stopping, first)
         seconds = time.perf_counter() - start
         scores = self.spec.task.score(played.returns)

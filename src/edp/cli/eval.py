@@ -60,7 +60,7 @@ def main(argv: list[str]) -> int:
     evaluation = Evaluator(spec, options)(found.tree, found.step, run, "eval", failed=found.failed)
     print_evaluation(spec, evaluation, options, run)
     if camera:
-        film(spec, found.tree, options, camera, values.video)
+        film(spec, found, options, camera, values.video)
     return EXIT_FAILED if np.isnan(evaluation.scores).all() else 0
 
 
@@ -112,7 +112,7 @@ def value_offline(values) -> int:
     return 0
 
 
-def film(spec, states, options, env, path: Path) -> None:
+def film(spec, found, options, env, path: Path) -> None:
     """Play the first episode of the first seed again, and write its video."""
     import jax
 
@@ -123,7 +123,8 @@ def film(spec, states, options, env, path: Path) -> None:
     one = replace(spec, training=replace(spec.training, seeds=1))
     evaluator = Evaluator(one, replace(options, episodes=1))
     evaluator.pools = [Pool(lambda: env, 1)]
-    rolled = evaluator.roll_out(jax.tree.map(lambda leaf: leaf[:1], states))
+    states = jax.tree.map(lambda leaf: leaf[:1], found.tree)
+    rolled = evaluator.roll_out(states, first_start=evaluator.first_start(found.step))
     video.write_video(path, env)
     score = spec.task.score(rolled.returns[0, 0])
     print(f"{path}: {rolled.lengths[0, 0]} steps, {spec.task.measure} {score:.1f}")

@@ -119,10 +119,10 @@ def follow_steps(values: dict[str, Setting]) -> None:
     for name, setting in values.items():
         if setting.value == LIKE_STEPS and setting.origin != USER:
             values[name] = setting._replace(value=steps if known else 0)
+        if isinstance(setting.value, ShareOfSteps):
+            values[name] = setting._replace(value=max(1, round(setting.value.share * (steps if known else 0))))
     if not known:
         return
-        if isinstance(setting.value, ShareOfSteps):
-            values[name] = setting._replace(value=max(1, round(setting.value.share * steps)))
     if "evaluation_steps" in values and values["evaluation_steps"].origin == "default":
         values["evaluation_steps"] = Setting(max(1, steps // 2), "half of `steps`")
     after = values["policy_target_after"].value if "policy_target_after" in values else 0
