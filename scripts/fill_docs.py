@@ -226,13 +226,15 @@ LEARNING = {  # runs in results/learning, in the order of the page
     "kc-bc-raw-cos": "kitchen-complete, cloning, lr 1e-3 with decay, raw observations (stopped)",
     "kc-bc-sig-cos": "kitchen-complete, cloning, lr 1e-3 with decay, `signal`",
     "kc-iql": "kitchen-complete, IQL, weighted diffusion loss, no EAS",
-    "recipe-kc-td3": "kitchen-complete, TD3, **the recipe**",
+    "recipe-kc-td3": "kitchen-complete, TD3, the recipe with `--loss-weight 0.2` (stopped)",
+    "wkc05": "kitchen-complete, TD3, **the recipe** without EAS (stopped)",
     "hm-td3-norm-w01": "hopper-medium, TD3, lr 3e-4, tau 0.005, one-step targets, EAS by exp(Q)",
     "hm-cos": "hopper-medium, TD3, lr 1e-3 with decay, layer norm, no EAS",
     "hm-cos-slope": "… guidance by slopes (stopped)",
     "hm-v-slope2": "… guidance by slopes, v prediction",
     "hm-v2-tau-n3": "… and tau 0.02, three-step targets",
-    "recipe-hm-td3": "hopper-medium, TD3, **the recipe**",
+    "recipe-hm-td3": "hopper-medium, TD3, the recipe with `--loss-weight 0.2`",
+    "whm05": "hopper-medium, TD3, **the recipe** (stopped)",
 }
 SHOWN_STEPS = (5, 10, 15, 20, 25, 30, 40, 50)
 
