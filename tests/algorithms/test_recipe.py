@@ -3,16 +3,18 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from edp.algorithms import IQL, TD3BC
 from edp.algorithms.actor_critic import learning_rate
 from edp.algorithms.energies import raw_energy, relative_energy
-from edp.algorithms.td3bc import gain_in_slopes, gain_in_values
+from edp.algorithms.td3bc import gain_in_slopes, gain_in_spreads, gain_in_values
 from edp.algorithms.weighted import exponential, weigh
 from edp.errors import UserError
 from edp.networks import MLP, Critic, mish
 from edp.policies import Fit, Policy
+from edp.policies.diffusion import DiffusionConfig
 from support.tiny_batch import BATCH
 
 
@@ -66,16 +68,65 @@ def test_standard_advantages_do_not_depend_on_the_scale_of_rewards():
     np.testing.assert_allclose(weigh(jnp.zeros(3), weight, standard=True), np.ones(3))
 
 
+def fitted(action):
+    return Fit(jnp.zeros(len(action)), action, jnp.zeros(len(action)))
+
+
 def test_slopes_pull_in_the_direction_of_q_with_a_size_that_does_not_depend_on_its_scale():
     action = jnp.asarray([[0.5, 0.2], [-0.1, 0.4], [0.3, -0.3]])
     values = lambda action, scale=1.0: scale * jnp.sum(jnp.asarray([1.0, -2.0])[None] * action**2, axis=-1)  # noqa: E731
     slope = 2 * np.array([1.0, -2.0]) * np.asarray(action)
     expected = slope / np.sqrt(np.mean(slope**2)) / action.size
     for scale in (1.0, 1e4):
-        pull = jax.grad(lambda a, scale=scale: gain_in_slopes(lambda x: values(x, scale), a)[1])(action)
+        pull = jax.grad(lambda a, scale=scale: gain_in_slopes(lambda x: values(x, scale), fitted(a), a, 1.0)[1])(action)
         np.testing.assert_allclose(pull, expected, rtol=1e-5)
-    for gain in (gain_in_slopes, gain_in_values):
-        np.testing.assert_allclose(gain(values, action)[0], values(action))
+    for gain in (gain_in_slopes, gain_in_spreads, gain_in_values):
+        np.testing.assert_allclose(gain(values, fitted(action), action, 1.0)[0], values(action))
+
+
+def test_guidance_by_spreads_moves_a_gaussian_by_a_given_number_of_its_standard_deviations():
+    """Minimise |a - data|² - w · gain over a constant action. Q is linear, so the best shift is known."""
+    stds, slope, weight = np.array([0.3, 0.01]), np.array([2.0, -5.0]), 1.5
+    data = jnp.asarray(stds * np.random.default_rng(0).standard_normal((20_000, 2)), jnp.float32)
+    data -= data.mean(axis=0)[None]
+
+    def loss(mean, scale):
+        action = jnp.broadcast_to(mean, data.shape)
+        gain = gain_in_spreads(lambda a: scale * (a @ jnp.asarray(slope, jnp.float32)), fitted(action), data, weight)[1]
+        return jnp.mean((action - data) ** 2) - weight * gain
+
+    for scale in (1.0, 1e4):
+        mean = jnp.zeros((1, 2))
+        descend = jax.jit(lambda mean, scale=scale: mean - 0.5 * jax.grad(loss)(mean, scale))
+        for _ in range(200):
+            mean = descend(mean)
+        step = stds**2 * slope
+        step *= weight / 2 / np.sqrt(np.mean((step / stds) ** 2))
+        np.testing.assert_allclose(mean[0], step, rtol=0.05)
+
+
+def test_guidance_by_spreads_shifts_the_samples_of_a_diffusion_policy():
+    """By w/2 standard deviations of the data, also where the dimensions of actions have different ones."""
+    stds, slope, weight = jnp.asarray([0.15, 0.3]), jnp.asarray([-3.0, 2.0]), 1.0
+    config = DiffusionConfig(prediction="v", diffusion_steps=100, sampler="ddim", calls=20, hidden=(32, 32))
+    optimiser = optax.adam(optax.cosine_decay_schedule(1e-2, 1000))
+
+    def loss(policy, key):
+        data_key, fit_key = jax.random.split(key)
+        data = stds[None] * jax.random.normal(data_key, (256, 2))
+        fit = policy.fit(jnp.zeros((256, 1)), data, fit_key)
+        return fit.bc.mean() - weight * gain_in_spreads(lambda a: a @ slope, fit, data, weight)[1]
+
+    def step(carry, key):
+        policy, opt = carry
+        updates, opt = optimiser.update(jax.grad(loss)(policy, key), opt)
+        return (optax.apply_updates(policy, updates), opt), None
+
+    policy = config.build(1, 2, jax.random.key(0))
+    train = jax.jit(lambda *start: jax.lax.scan(step, start, jax.random.split(jax.random.key(1), 1000))[0][0])
+    samples = train(policy, optimiser.init(policy)).sample(jnp.zeros((10_000, 1)), jax.random.key(2))
+    shift = stds**2 * slope * weight / 2 / jnp.sqrt(jnp.mean((stds * slope) ** 2))
+    np.testing.assert_allclose(samples.mean(axis=0) / stds, shift / stds, atol=0.1)
 
 
 def test_choices_are_checked():

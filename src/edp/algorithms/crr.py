@@ -23,10 +23,10 @@ class CRR(TDActorCritic):
     weights: str = option("exp", f"how advantages become weights: {', '.join(WEIGHTS)}")
     beta: float = option(1.0, "temperature of exp and softmax weights", low=1e-6)
     max_weight: float = option(20.0, "largest exp weight", low=0.0)
-    samples: int = option(10, "number of the policy's actions that form the baseline of an advantage", low=1)
+    samples: int = option(10, "number of sampled actions that form the baseline (0: the policy's own action)", low=0)
 
     uses: ClassVar[tuple[str, ...]] = ("action", "log_prob")
-    recipe: ClassVar[Mapping[str, Any]] = {**TDActorCritic.recipe, **WEIGHTED_RECIPE}
+    recipe: ClassVar[Mapping[str, Any]] = {**TDActorCritic.recipe, **WEIGHTED_RECIPE, "samples": 0}
     policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {"has_likelihood": {"bc_weight": 0.0}}
 
     def __post_init__(self) -> None:
@@ -39,7 +39,8 @@ class CRR(TDActorCritic):
 
     def policy_loss(self, policy: Policy, critic: Critic, batch: Transitions, key: PRNGKeyArray) -> Loss:
         def advantage(fit: Fit, key: PRNGKeyArray) -> Float[Array, " n"]:
-            return advantage_over(critic, batch, policy.around(batch.obs, fit, key, self.samples), self.low)
+            baseline = policy.around(batch.obs, fit, key, self.samples) if self.samples else fit.action[None]
+            return advantage_over(critic, batch, baseline, self.low)
 
         return weighted_loss(
             policy,

@@ -14,7 +14,7 @@ from edp.batches import Transitions
 from edp.errors import unknown
 from edp.networks import Critic
 from edp.options import option
-from edp.policies.base import Policy
+from edp.policies.base import Fit, Policy
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class TD3BC(TDActorCritic):
 
     alpha: float = option(2.0, "weight of Q / mean |Q| against the imitation loss", low=0.0)
     improved: str = option("random", "Q-network whose values the policy increases: random, or first")
-    guidance: str = option("value", "unit of Q in the policy's loss: value (mean |Q|), or slope (RMS of dQ/da)")
+    guidance: str = option("value", "unit of Q's pull: value (mean |Q|), slope (RMS of dQ/da), or spread (of actions)")
 
     uses: ClassVar[tuple[str, ...]] = ("action",)
     policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {"deterministic": {"target_noise": 0.2}}
@@ -46,34 +46,80 @@ class TD3BC(TDActorCritic):
                 return critic.member(0, batch.obs, action)
             return critic.one_of(batch.obs, action, coin_key)
 
-        q, gain = GUIDANCES[self.guidance](values, fit.action)
+        weight = self.alpha * self.loss_weight
+        q, gain = GUIDANCES[self.guidance](values, fit, batch.action, weight)
         bc = fit.bc.mean()
-        loss = self.bc_weight * bc - self.alpha * self.loss_weight * gain
+        loss = self.bc_weight * bc - weight * gain
         return loss, {"policy_loss": loss, "bc_loss": bc, "q_policy": q.mean()}
 
 
 IMPROVED = ("random", "first")  # choices of `improved`
-Values = Callable[[Float[Array, "n act"]], Float[Array, " n"]]
+Actions = Float[Array, "n act"]
+Values = Callable[[Actions], Float[Array, " n"]]
 
 
-def gain_in_values(values: Values, action: Float[Array, "n act"]) -> tuple[Array, Array]:
+def gain_in_values(values: Values, fit: Fit, data: Actions, weight: float | Array) -> tuple[Array, Array]:
     """Q of the actions, and mean Q / mean |Q|."""
-    q = values(action)
+    del data, weight
+    q = values(fit.action)
     return q, normalised_mean(q)
 
 
-def gain_in_slopes(values: Values, action: Float[Array, "n act"]) -> tuple[Array, Array]:
+def gain_in_slopes(values: Values, fit: Fit, data: Actions, weight: float | Array) -> tuple[Array, Array]:
     """Q of the actions, and the mean of their product with dQ/da, in units of the RMS of dQ/da.
 
     Its gradient with respect to the actions is that of mean Q, scaled to the same size on every task.
     """
+    del data, weight
+    q, slope = slopes(values, fit.action)
+    return q, jnp.mean(slope / (root_mean_square(slope) + TINY) * fit.action)
+
+
+def gain_in_spreads(values: Values, fit: Fit, data: Actions, weight: float | Array) -> tuple[Array, Array]:
+    """Q of the actions, and the mean of their product with a pull that shifts samples by standard deviations.
+
+    Let v be the variance of the data's actions around the policy's, for each dimension. Among all shifts with the same
+    KL divergence between N(a, v) and N(a + shift, v), v · dQ/da improves Q most. With weight w, samples are shifted by
+    w/2 · v · dQ/da in units of the RMS of √v · dQ/da: by w/2 standard deviations.
+
+    At a noise level of a diffusion policy, v is the variance of the actions that lead to the same corrupted action. It
+    is taken to be that of a Gaussian.
+    """
+    noisy = jnp.broadcast_to(fit.snr, (len(data), 1)) < 1  # where a corrupted action tells little about the action
+    squares = jnp.where(noisy, (fit.action - data) ** 2, 0)
+    measured = jax.lax.stop_gradient(squares.sum(axis=0) / jnp.maximum(noisy.sum(axis=0), 1))[None]
+    q, slope = slopes(values, fit.action)
+    variance, unit = without_shift(measured, jnp.mean(slope**2, axis=0, keepdims=True), weight / 2)
+    pull = fit.precision * variance / (1 + fit.snr * variance) * slope / (unit + TINY)
+    return q, jnp.mean(pull * fit.action)
+
+
+def without_shift(
+    measured: Float[Array, "1 act"], square_slope: Float[Array, "1 act"], weight: float | Array
+) -> tuple[Float[Array, "1 act"], Float[Array, ""]]:
+    """The variance v of the data's actions, and the RMS of √v · dQ/da, where the policy is shifted by ``weight`` steps.
+
+    The measured variance is then v + (weight · v · dQ/da / RMS)², which is solved for v, with an RMS that depends on v.
+    """
+    variance = measured
+    for _ in range(4):
+        mean_square = jnp.mean(variance * square_slope) + TINY
+        variance = 2 * measured / (1 + jnp.sqrt(1 + 4 * weight**2 * measured * square_slope / mean_square))
+    return variance, jnp.sqrt(jnp.mean(variance * square_slope))
+
+
+def slopes(values: Values, action: Actions) -> tuple[Float[Array, " n"], Actions]:
+    """Q of the actions, and dQ/da, both without gradients."""
     q, pull = jax.vjp(values, jax.lax.stop_gradient(action))
     (slope,) = pull(jnp.ones_like(q))
-    slope = jax.lax.stop_gradient(slope / (jnp.sqrt(jnp.mean(slope**2)) + TINY))
-    return q, jnp.mean(slope * action)
+    return jax.lax.stop_gradient((q, slope))
 
 
-GUIDANCES = {"value": gain_in_values, "slope": gain_in_slopes}
+def root_mean_square(x: Array) -> Float[Array, ""]:
+    return jnp.sqrt(jnp.mean(x**2))
+
+
+GUIDANCES = {"value": gain_in_values, "slope": gain_in_slopes, "spread": gain_in_spreads}
 
 
 def normalised_mean(q: Float[Array, " n"]) -> Float[Array, ""]:

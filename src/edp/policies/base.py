@@ -30,6 +30,8 @@ class Fit(NamedTuple):
     bc: Float[Array, " n"]  # imitation loss
     action: Float[Array, "n act"]  # a differentiable action of the policy
     log_prob: Float[Array, " n"]  # (surrogate) log-likelihood of the data's action
+    precision: Float[Array, "n 1"] | float = 1.0  # weight of the squared error of ``action`` in ``bc``
+    snr: Float[Array, "n 1"] | float = 0.0  # signal-to-noise ratio of the corrupted action that ``action`` came from
 
 
 class Policy(eqx.Module):

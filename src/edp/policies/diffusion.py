@@ -107,6 +107,8 @@ class Diffusion(Policy):
             bc=bc,
             action=self.sample(obs, chain_key) if self.through_chain else approximate,
             log_prob=self.likelihood(Denoised(action, approximate, noise_error, bc, elbo_weight)),
+            precision=1 / sigma**2 if self.predicts_v else alpha**2 / sigma**2,
+            snr=alpha**2 / sigma**2,
         )
 
 
