@@ -44,7 +44,7 @@ def drawing_style() -> Iterator[None]:
 
 
 def fix_layout(figure: "Figure") -> "Figure":
-    """Lay a figure out once and for all. A second layout would move things slightly, and the files would differ."""
+    """Lay a figure out, and keep that layout. A second layout would move things slightly, so files would differ."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     return figure

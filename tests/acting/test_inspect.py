@@ -92,7 +92,7 @@ def test_an_environment_that_fails_is_told_and_passed_over(hopper_file, tmp_path
     make_env = tasks.Task.make_env
     monkeypatch.setattr(tasks.Task, "make_env", lambda task, **options: Broken(make_env(task, **options)))
     report(cloned, out=tmp_path / "report.html")
-    assert "its environment failed (RuntimeError: out of order) (so it is not looked at)" in capsys.readouterr().err
+    assert "its environment failed (RuntimeError: out of order) (so it is not inspected)" in capsys.readouterr().err
     assert not (cloned / "look.json").exists()
 
 

@@ -84,7 +84,7 @@ def test_good_data_passes():
         (
             {"timeouts": ends(200, 40), "observations": ramps(), "next_observations": None},
             "warning",
-            "5 times most observations leap in an episode, first after row 19",
+            "5 times most observations jump in an episode, first after row 19",
         ),
         ({"rewards": np.ones(200)}, "warning", "every reward is 1"),
         ({"rewards": np.arange(200) == 7.0}, "note", "rewards are sparse: 0.50%"),

@@ -28,9 +28,9 @@ from edp.networks import Critic
 from edp.options import option
 
 BLOCK = 500  # states that are processed at a time
-WIDTH = 0.5  # of the weight's kernel, in standard deviations of an action
-FREE_QUANTILE = 0.9  # of the data's nearest-neighbour distances; actions up to this distance have no penalty
-TAU = 0.05  # of the target network: values converge in 1 / (tau (1 - discount)) steps
+WIDTH = 0.5  # width of the kernel that weights transitions, in standard deviations of an action
+FREE_QUANTILE = 0.9  # actions up to this quantile of the data's nearest-neighbour distances have no penalty
+TAU = 0.05  # rate of the target network: values converge in 1 / (tau (1 - discount)) steps
 LR, CLIP, HIDDEN = 1e-3, 5.0, (256, 256)
 
 

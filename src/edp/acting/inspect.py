@@ -23,10 +23,10 @@ from edp.runs.checkpoints import Checkpoint
 from edp.runs.directory import Run
 
 PATHS = 5  # episodes to play in mazes
-LONGEST = 5000  # steps of an episode
+LONGEST = 5000  # steps of an episode, at most
 POINTS = 400  # steps of an episode that are kept
 CHOICES = 12  # steps of which the candidates are kept
-CANDIDATES = 50  # that are kept of each such step
+CANDIDATES = 50  # candidates that are kept of each such step, at most
 PLANE = 1000  # points of scatter plots, for two actions, or for one state and one action
 
 rate = jax.jit(rate_candidates)

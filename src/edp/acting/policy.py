@@ -39,7 +39,7 @@ class LoadedPolicy:
     def act(self, obs: np.ndarray, reward: np.ndarray | float = 0.0) -> np.ndarray:
         """The action for an observation, or an action for each row of a batch of observations.
 
-        ``reward`` is the reward of the last action; only policies that count down a return use it.
+        ``reward`` is the reward of the last action; only policies that act towards a target return use it.
         """
         obs = np.asarray(obs, np.float32)
         rows = obs[None] if obs.ndim == 1 else obs

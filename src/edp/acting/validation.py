@@ -20,9 +20,9 @@ from edp.devices.seeds import map_seeds
 from edp.runs.directory import Run
 from edp.runs.rows import finite_or_none
 
-ROWS = 100_000  # of the held-out data, at most
+ROWS = 100_000  # at most this many rows of the held-out data are used
 BATCHES = 20
-STATES = 1000  # in which the policy's actions are compared with the data's
+STATES = 1000  # states in which the policy's actions are compared with the data's
 BINS = 24  # of histograms of actions
 
 

@@ -31,9 +31,9 @@ class Actor:
 
     lr: float = option(3e-4, "Adam's learning rate", low=0.0)
     lr_warmup: int = option(0, "steps over which the learning rate rises from 0", low=0)
-    lr_decay: int = option(0, "steps after which a cosine has brought the learning rate to 0 (0: no decay)", low=0)
+    lr_decay: int = option(0, "step at which a cosine decay of the learning rate reaches 0 (0: no decay)", low=0)
     clip: float = option(5.0, "largest norm of a network's gradient", low=0.0)
-    tau: float = option(0.005, "fraction of the way that targets move towards their networks", low=0.0, high=1.0)
+    tau: float = option(0.005, "fraction by which targets move towards their networks per update", low=0.0, high=1.0)
     policy_target_every: int = option(5, "steps between moves of the target policy", low=1)
     policy_target_after: int = option(1000, "steps before the first move of the target policy", low=0)
 
@@ -86,11 +86,11 @@ class ActorCritic(Actor):
     )
     critic_activation: str = option("mish", f"activation function of the value networks: {', '.join(ACTIVATIONS)}")
     critic_norm: bool = option(False, "layer norm in the value networks")
-    critic_schedule: bool = option(True, "warm-up and decay of the learning rate hold for the value networks, too")
+    critic_schedule: bool = option(True, "use warm-up and decay of the learning rate for the value networks, too")
     policy_lr: float = option(0.0, "learning rate of the policy (0: `lr`)", low=0.0)
     critics: int = option(2, "number of Q-networks", low=1, high=1000)
-    ensemble: str = option("min", "value of the Q-networks together: their min, or mean-std (mean - rho · std)")
-    rho: float = option(1.0, "pessimism of mean-std", low=0.0)
+    ensemble: str = option("min", "how Q-networks are combined: min, or mean-std (mean - rho · std)")
+    rho: float = option(1.0, "weight of the std in mean-std", low=0.0)
     ramp: int = option(0, "steps over which `loss_weight` grows from 0 to its value", low=0)
     advantages: str = option("raw", "scale of advantages: raw, or standard (divided by their std, weights of mean 1)")
 
@@ -110,7 +110,7 @@ class ActorCritic(Actor):
             raise unknown("choice of `critic_activation`", self.critic_activation, ACTIVATIONS)
 
     def low(self, q: Float[Array, "members n"]) -> Float[Array, " n"]:
-        """A pessimistic value of the ensemble."""
+        """One pessimistic value from those of all members."""
         return q.min(axis=0) if self.ensemble == "min" else q.mean(axis=0) - self.rho * q.std(axis=0)
 
     def at(self: Same, step: Int[Array, ""]) -> Same:
@@ -181,7 +181,7 @@ class TDActorCritic(ActorCritic):
 
     values_actions: ClassVar[bool] = True
 
-    max_q_backup: int = option(0, "number of next actions, of which the best is backed up (0: one action)", low=0)
+    max_q_backup: int = option(0, "number of next actions in a TD target, which uses the best (0: one action)", low=0)
     target_noise: float = option(0.0, "TD3's smoothing: std of the noise on next actions, clipped to ±0.5", low=0.0)
     policy_every: int = option(1, "TD3's delay: steps between updates of the policy and of all targets", low=1)
     next_actions: str = option("average", "parameters that choose next actions in TD targets: average, or online")

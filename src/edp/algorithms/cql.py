@@ -36,13 +36,13 @@ class CQL(TDActorCritic):
     conservatism: float = option(5.0, "weight of the penalty on values of other actions", low=0.0)
     samples: int = option(10, "number of other actions near the policy's, and of random other actions", low=1)
     importance: bool = option(
-        False, "the penalty also counts the policy's actions in the next state, and divides exp Q by their densities"
+        False, "add the policy's actions in the next state to the penalty, and divide exp Q by the actions' densities"
     )
     alpha: float = option(2.0, "weight of Q / mean |Q| in the policy's loss", low=0.0)
     scale_q: bool = option(True, "divide Q by mean |Q| in the policy's loss")
     entropy: float = option(0.0, "weight of the policy's entropy in its loss", low=0.0)
     tune_entropy: bool = option(
-        False, "learn the entropy's weight, from `entropy` on, for an entropy of -1 for each action dimension"
+        False, "learn the entropy's weight, starting at `entropy`, with a target entropy of -1 per action dimension"
     )
 
     uses: ClassVar[tuple[str, ...]] = ("action",)

@@ -86,7 +86,7 @@ def add_columns(parser: Parser) -> None:
 
 
 def columns_of(values: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The meaning of columns and the ranges of actions, from --columns FILE and the command line, which wins."""
+    """The meaning of columns and ranges of actions, from the command line, which has precedence, and --columns FILE."""
     from edp.data.formats.columns import RANGES, Columns, read_toml
 
     content = read_toml(values.columns) if values.columns else {}

@@ -85,7 +85,7 @@ def look_at_all(folders: list[Path], env: str | None) -> None:
     from edp.runs.directory import Run
     from edp.runs.load import locate_run_data, read_run_data, with_environment
 
-    with counting("policies looked at", len(folders)) as advance:
+    with counting("policies inspected", len(folders)) as advance:
         for done, folder in enumerate(folders, 1):
             try:
                 run = Run.open(folder)
@@ -106,7 +106,7 @@ def look_at_all(folders: list[Path], env: str | None) -> None:
                         data = None
                     inspect_policy(run, spec, found, data)
             except UserError as error:
-                note(f"{error} (so it is not looked at)")
+                note(f"{error} (so it is not inspected)")
             advance(done)
 
 

@@ -103,7 +103,7 @@ def resolve(classes: Iterable[type], layers: list[tuple[str, Values]], given: Va
     for name in given:
         if name not in values:
             raise unknown("option of this algorithm with this policy", name, values)
-    if "sampler" in given:  # then the recipe's grid and calls, which are those of another sampler, do not hold
+    if "sampler" in given:  # the recipe's grid and calls are for another sampler, so they are ignored
         for entry in (entry for cls in classes for entry in fields(cls) if entry.name in ("grid", "calls")):
             if values[entry.name].origin == f"preset {QUICK}":
                 values[entry.name] = Setting(entry.default, "default")

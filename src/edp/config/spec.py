@@ -37,8 +37,8 @@ class TrainOptions:
 class DataOptions:
     rewards: str = option("raw", f"how rewards are transformed: {', '.join(episodes.REWARDS)}")
     best: float = option(1.0, "train on this share of the episodes, those with the highest returns", low=1e-9, high=1.0)
-    best_of: str = option("episodes", f"what the share `best` counts: {', '.join(episodes.BEST_OF)}")
-    block: int = option(0, "transitions on the device at a time, exchanged every epoch (0: all of them)", low=0)
+    best_of: str = option("episodes", f"what `best` is a share of: {', '.join(episodes.BEST_OF)}")
+    block: int = option(0, "transitions on the device at a time, replaced every epoch (0: all of them)", low=0)
     validation: float = option(0.0, "share of the episodes that is held out for validation", 0.0, 0.9)
     n_step: int = option(1, "steps of rewards in a TD target", low=1, high=10_000)
     episode_limit: int = option(0, "steps after which an episode was cut off, even if it is marked as terminal", low=0)
@@ -61,17 +61,17 @@ class EvalOptions:
     eas: int = option(10, "energy-based action selection: actions to choose from (1: off)", low=1)
     eas_energy: str = option("raw", f"what EAS prefers: {', '.join(ENERGIES)}")
     eas_temperature: float = option(
-        1.0, "temperature of EAS: chances ∝ exp(energy / temperature); 0 takes the best", low=0.0
+        1.0, "temperature of EAS: probabilities ∝ exp(energy / temperature); 0 takes the best", low=0.0
     )
     eas_spread: float = option(0.0, "std of noise around the actions to choose from", low=0.0)
-    policy_scale: float = option(1.0, "factor of the network's output: sharper samples above 1", low=1e-6)
-    initial_noise: float = option(1.0, "factor of all random numbers in sampling: 0 is deterministic", low=0.0)
+    policy_scale: float = option(1.0, "factor of the network's output (above 1: sharper samples)", low=1e-6)
+    initial_noise: float = option(1.0, "factor of all random numbers in sampling (0: deterministic)", low=0.0)
     env_seed: int = option(0, "the seed of the first episode's start", low=0, high=LAST_SEED)
-    fresh_starts: bool = option(False, "other start states at each step: the step is added to `env_seed`")
+    fresh_starts: bool = option(False, "use different start states at each evaluation: the step is added to `env_seed`")
     act_with: str = option("average", "which parameters act: online, or their slow average (targets)")
     act_sampler: str = option("", "sampler of a diffusion policy when it acts (default: as in training)")
     act_calls: int = option(0, "network calls when it acts (0: as in training, or 15 of another sampler)", low=0)
-    parallel: int = option(0, "environments of each seed at a time (0: one for each episode)", low=0)
+    parallel: int = option(0, "environments that run at a time for each seed (0: one for each episode)", low=0)
 
     @property
     def control(self) -> Control:
@@ -162,7 +162,7 @@ def check_together(algorithm: Algorithm, policy: PolicyConfig, data: DataOptions
     if policy.reads_histories and data.block:
         raise UserError("`block` streams single transitions, and a transformer reads whole histories: leave it out")
     if policy.reads_histories and data.rewards != "raw":
-        raise UserError("dt counts down the environment's rewards as it acts: use `rewards=raw`")
+        raise UserError("dt subtracts the environment's rewards from its target return: use `rewards=raw`")
     if data.n_step > 1 and not algorithm.values_actions:
         raise UserError("`n_step` has no effect: this algorithm does not use the value of the next state")
 

@@ -10,7 +10,7 @@ from edp.data.log import LARGEST, Log, Steps
 from edp.data.statistics import ColumnSummary, Statistics
 from edp.data.units import Units
 
-JUMP = 15.0  # a column leaps if it changes by more than this many median changes, and by more than its std
+JUMP = 15.0  # a column jumps if it changes by more than this many median changes, and by more than its std
 FINE = 1 / 512  # of a column's range: with a smaller rounding error, float32 distinguishes 256 values of it
 
 
@@ -100,7 +100,7 @@ def find_wrong_ends(statistics: Statistics, apart: int, has_next: bool) -> list[
 
 
 def find_jumps(sample: Steps, every: int) -> list[Finding]:
-    """Look for steps in which most columns leap, if there are no next states to compare with."""
+    """Look for steps in which most columns jump, if there are no next states to compare with."""
     if sample.next_observations is not None or every > 1 or len(sample.rewards) < 10:
         return []
     observations = sample.observations.astype(np.float64)
@@ -119,7 +119,7 @@ def find_jumps(sample: Steps, every: int) -> list[Finding]:
     return [
         Finding(
             "warning",
-            f"{int(leap.sum()):,} times most observations leap in an episode, first after row {int(np.argmax(leap))}",
+            f"{int(leap.sum()):,} times most observations jump in an episode, first after row {int(np.argmax(leap))}",
             "maybe another episode begins there: without a mark, its first state is used as the next state",
         )
     ]

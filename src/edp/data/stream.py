@@ -16,8 +16,8 @@ from edp.data.log import PIECE
 from edp.errors import UserError
 from edp.files import cache_folder
 
-RUN = 256  # neighbouring rows, at most
-RUNS = 64  # in a block, at least
+RUN = 256  # neighbouring rows in a run, at most
+RUNS = 64  # runs in a block, at least
 
 
 def layout_of(data: Transitions) -> Layout:
@@ -51,9 +51,9 @@ class Blocks:
 
     def __init__(self, data: Packed, size: int, seed: int, place):
         self.data, self.seed, self.place = data, seed, place
-        self.run = min(RUN, max(1, size // RUNS))  # rows
-        self.runs = -(-len(data.rows) // self.run)  # in the data set
-        self.each = size // self.run  # in a block
+        self.run = min(RUN, max(1, size // RUNS))  # rows in a run
+        self.runs = -(-len(data.rows) // self.run)  # runs in the data set
+        self.each = size // self.run  # runs in a block
         self.reader = ThreadPoolExecutor(1, "edp-blocks")
         self.ahead: dict[int, Future[Packed]] = {}
 

@@ -19,8 +19,8 @@ from edp.errors import UserError
 ACTION_LIMIT = 0.999  # D4RL clips actions here: likelihoods of squashed policies are infinite at 1
 ACTION_SLACK = 1e-3  # how far rounding may move an action out of its range, in halves of the range
 NORMALISATIONS = ("none", "standard", "signal", "min-max")
-SIGNAL_ROWS = 50_000  # that decide which observations are noise
-NOISE_SCALE = 0.05  # the std of an observation that is nothing but noise, with "signal"
+SIGNAL_ROWS = 50_000  # rows from which the predictability of observations is estimated
+NOISE_SCALE = 0.05  # with "signal", the std of an observation that is only noise
 Numbers = tuple[float, ...]
 
 

@@ -1,7 +1,7 @@
 """Hopper, HalfCheetah and Walker2d with the physics that D4RL's data was recorded on.
 
-D4RL simulated Gym's ``-v2`` models with a 2019 MuJoCo, whose compiler took every capsule for a solid cylinder.
-Today's compiler gives the same model files other masses and inertias, and with them other dynamics. Everything else in
+D4RL simulated Gym's ``-v2`` models with a 2019 MuJoCo, whose compiler treated every capsule as a solid
+cylinder. The current compiler computes other masses and inertias, so the dynamics differ. Everything else in
 Gymnasium's ``-v4`` environments (observation, reward, termination, reset noise) is what D4RL used.
 """
 

@@ -125,7 +125,7 @@ class DiffusionConfig(PolicyConfig):
     prediction: str = option("noise", "what the network predicts: noise, or v (alpha · noise - sigma · action)")
     likelihood: str = option("gaussian", f"surrogate of the likelihood: {', '.join(LIKELIHOODS)}")
     train_action: str = option(
-        "approximate", "actions that values improve: approximate (one network call), or chain (sampled)"
+        "approximate", "actions in the policy's loss: approximate (one network call), or chain (sampled)"
     )
     hidden: tuple[int, ...] = option((256, 256, 256), "widths of the policy's hidden layers", low=1, high=65_536)
 

@@ -16,10 +16,10 @@ from edp.runs.directory import Run
 from edp.runs.rows import Row, parse_line
 from edp.runs.scores import Curve, curve_from_evaluations, is_number_list, nan_mean, number_table
 
-MOST_POINTS, FEWEST_POINTS = 300, 40  # of a curve of losses or speeds
-POINTS_IN_ALL = 150_000  # of such curves of all runs, roughly: a page with ten thousand curves has to open
-MOST = 40  # quantities of a run
-LARGEST_LOOK = 2_000_000  # bytes of look.json
+MOST_POINTS, FEWEST_POINTS = 300, 40  # points of a curve of losses or speeds
+POINTS_IN_ALL = 150_000  # of all such curves, roughly, so that a page with ten thousand curves still opens
+MOST = 40  # quantities of a run, at most
+LARGEST_LOOK = 2_000_000  # bytes of look.json, at most
 PARTS = ("algorithm", "policy", "data", "training", "evaluation")  # of a config
 DAMAGE = (
     *(UserError, KeyError, TypeError, ValueError, IndexError, AttributeError, OSError, RecursionError),

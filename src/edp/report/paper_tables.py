@@ -25,7 +25,7 @@ TITLES = {
     "speed": "Figure 2: speed",
 }
 SLIPS = {
-    "overall": "The paper's column of feed-forward CRR repeats that of CQL, but for AntMaze.",
+    "overall": "The paper's column of feed-forward CRR repeats that of CQL, except on AntMaze.",
     "best_and_average": "The paper's column “TD3 best” repeats other rows in kitchen, pen and AntMaze; EDP with IQL "
     "has a best below its average in two rows of locomotion; and its average of “IQL best” in AntMaze is not that of "
     "the rows, which is 80.8.",
@@ -34,8 +34,8 @@ PEN = (
     "Pen is v0 in some of the paper's tables and v1 in others; each is compared with runs on the version that it names."
 )
 OURS = (
-    "Ours: runs here with these methods and options on the task's own file, over their seeds, whatever their number of "
-    "steps; empty: none."
+    "Ours: runs with these methods and options on the task's own file, over all their seeds, with any number of steps. "
+    "A cell is empty if there is no such run."
 )
 AVERAGE = ", average"  # ends the name of a row of averages
 VARIANTS = {"EDP": "edp", "EDP without DPM": "edp-without-dpm", "EDP without AP": "edp-without-ap", "DQL (JAX)": "dql"}
@@ -109,7 +109,7 @@ def domain_table(reproduced: Table) -> Table:
 
 
 def hyperparameter_table() -> Table:
-    """Build the table of the paper's hyper-parameters with our defaults beside them."""
+    """Build the table of the paper's hyper-parameters with those of the preset ``edp`` beside them."""
     content = PUBLISHED_TABLES["hyperparameters"]
     heads = [head for column in content["columns"] for head in (column, "ours")]
     table = Table(f"The paper's {TITLES['hyperparameters']}", ["domain", *heads])
@@ -119,7 +119,7 @@ def hyperparameter_table() -> Table:
             ours = DOMAINS[domain][HYPERPARAMETERS[column]] / (EPOCH if column == "epochs" else 1)
             cells += [Cell(f"{value:g}", value) for value in (number, ours)]
         table.rows.append(cells)
-    table.notes.append("Ours: the defaults here for tasks of the domain.")
+    table.notes.append("Ours: the values of --preset edp for tasks of the domain.")
     return table
 
 
@@ -136,5 +136,5 @@ def speed_table(rates: Rates) -> Table:
             printed = content["rows"][row][i]
             cells += [Cell(f"{printed:g}", printed), number_cell(rates.get((VARIANTS.get(column, ""), activity)))]
         table.rows.append(cells)
-    table.notes.append("The paper's machine had a GPU; compare ratios within a column, not the columns.")
+    table.notes.append("The paper's machine had a GPU; compare ratios within a column, not different columns.")
     return table

@@ -128,7 +128,7 @@ def best_column(average: PaperColumn) -> tuple[str, str] | None:
 
 
 def repeats_cql(task: Task, algorithm: str, policy: str) -> bool:
-    """Whether the number in the paper is a slip: its column of feed-forward CRR repeats CQL's except for AntMaze."""
+    """Whether the number in the paper is a mistake: its column of feed-forward CRR repeats CQL's except for AntMaze."""
     return (algorithm, policy) == ("crr", GAUSSIAN) and task.domain != "antmaze"
 
 

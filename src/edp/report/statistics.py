@@ -81,8 +81,8 @@ def cautions(seeds: int, episodes: int) -> list[str]:
     reasons = []
     if seeds < FEW_SEEDS:
         reasons.append(
-            f"{seeds} seed{'s' * (seeds > 1)}: too few to tell luck from merit (use {FEW_SEEDS}, better 5 to 10)"
+            f"{seeds} seed{'s' * (seeds > 1)}: too few for a reliable comparison (use {FEW_SEEDS}, better 5 to 10)"
         )
     if episodes < FEW_EPISODES:
-        reasons.append(f"{episodes} episodes an evaluation: the score is mostly noise (use {FEW_EPISODES} or more)")
+        reasons.append(f"{episodes} episodes per evaluation: the score is mostly noise (use {FEW_EPISODES} or more)")
     return reasons

@@ -86,7 +86,7 @@ def score_table(entries: list[Entry]) -> Table:
     ]
     returns = sorted({group.task for group in group_runs(entries) if score_kind(group.entries) == "return"})
     if returns:
-        table.notes.append(f"Scores are normalised, but for {', '.join(returns)}: those are returns.")
+        table.notes.append(f"Scores are normalised, except on {', '.join(returns)}, where they are returns.")
     return table
 
 

@@ -1,4 +1,4 @@
-"""From what the user asked for to a run that is ready to train, for the command line and for Python alike.
+"""From what the user asked for to a run that is ready to train, for the command line and for Python.
 
 ``open_source`` finds the task or opens the user's data, ``resolve_settings`` decides every option, and ``start_run`` or
 ``resume_run`` read the data, make the experiment and claim the run directory.
