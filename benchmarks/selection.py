@@ -23,13 +23,13 @@ from edp.runs.directory import Run
 
 WAYS: dict[str, dict[str, Any]] = {
     "none": {"eas": 1},
-    "raw": {"eas": 10, "eas_energy": "raw"},
+    "raw": {"eas": 10, "eas_energy": "raw", "eas_temperature": 1.0},
     "raw-best": {"eas": 10, "eas_energy": "raw", "eas_temperature": 0.0},
-    "relative": {"eas": 10, "eas_energy": "relative"},
+    "relative": {"eas": 10, "eas_energy": "relative", "eas_temperature": 1.0},
     "relative-0.5": {"eas": 10, "eas_energy": "relative", "eas_temperature": 0.5},
     "relative-0.2": {"eas": 10, "eas_energy": "relative", "eas_temperature": 0.2},
     "relative-best": {"eas": 10, "eas_energy": "relative", "eas_temperature": 0.0},
-    "relative-50": {"eas": 50, "eas_energy": "relative"},
+    "relative-50": {"eas": 50, "eas_energy": "relative", "eas_temperature": 0.5},
     "online": {"eas": 1, "act_with": "online"},
     "still": {"eas": 1, "initial_noise": 0.0},
 }

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 from edp.algorithms import ALGORITHMS
 from edp.config import presets
 from edp.config.originals import ORIGINALS
-from edp.config.presets import DOMAINS, LIKE_STEPS, QUICK, ShareOfSteps, Values
+from edp.config.presets import DOMAINS, FEW_ROWS, LIKE_STEPS, QUICK, RECIPE_FOR_FEW_ROWS, ShareOfSteps, Values
 from edp.errors import UserError, unknown
 from edp.options import check_options
 from edp.policies import POLICIES
 
 PRESETS = presets.PRESETS | ORIGINALS
 USER = "user"  # the origin of values that the user gives
+RECIPE_ORIGIN = f"preset {QUICK}"
 DEFAULT_ALGORITHM, DEFAULT_POLICY = "td3bc", "diffusion"
 
 
@@ -49,6 +50,15 @@ class Settings(NamedTuple):
         """Other values for the options whose value is the default or comes from the task."""
         free = {name for name, setting in self.values.items() if setting.origin in ("default", "task")}
         changed = {name: Setting(value, origin) for name, value in values.items() if name in free}
+        return self._replace(values=self.values | changed)
+
+    def for_rows(self, rows: int) -> "Settings":
+        """The values of the recipe for few rows, if the recipe is used and the data has few."""
+        if rows >= FEW_ROWS or RECIPE_ORIGIN not in self.origins.values():
+            return self
+        free = {name for name, setting in self.values.items() if setting.origin in ("default", RECIPE_ORIGIN)}
+        origin = f"{RECIPE_ORIGIN}, for fewer than {FEW_ROWS:,} rows"
+        changed = {name: Setting(value, origin) for name, value in RECIPE_FOR_FEW_ROWS.items() if name in free}
         return self._replace(values=self.values | changed)
 
 
@@ -98,14 +108,14 @@ def resolve(classes: Iterable[type], layers: list[tuple[str, Values]], given: Va
         for name, value in layer.items():
             if name in values:
                 values[name] = Setting(value, origin)
-            elif origin.startswith("preset") and origin != f"preset {QUICK}":
+            elif origin.startswith("preset") and origin != RECIPE_ORIGIN:
                 raise UserError(f"{origin} sets `{name}`, which this algorithm with this policy does not have")
     for name in given:
         if name not in values:
             raise unknown("option of this algorithm with this policy", name, values)
     if "sampler" in given:  # the recipe's grid and calls are for another sampler, so they are ignored
         for entry in (entry for cls in classes for entry in fields(cls) if entry.name in ("grid", "calls")):
-            if values[entry.name].origin == f"preset {QUICK}":
+            if values[entry.name].origin == RECIPE_ORIGIN:
                 values[entry.name] = Setting(entry.default, "default")
     values |= {name: Setting(value, USER) for name, value in given.items()}
     follow_steps(values)

@@ -44,6 +44,11 @@ RECIPE: Values = {
     "fresh_starts": True,
 }
 
+# Values of the recipe for data with fewer rows than this. A critic that has seen each action hundreds of times, and few
+# others, cannot tell which of the policy's samples is the best.
+FEW_ROWS = 20_000
+RECIPE_FOR_FEW_ROWS: Values = {"eas": 1}
+
 # The paper's variants. Where every noise level is a network call, K is 100 as in the paper's timing, or Diffusion-QL's
 # usual 5.
 DDPM: Values = {"sampler": "ddpm", "calls": 0}

@@ -90,7 +90,7 @@ def start_run(
     Run.check_free(out)
     place = source.place or ("" if source.log else str(find_file(source.task)))
     log = source.log or formats.open_log(place, source.columns, source.task.episode_limit)
-    spec, dataset = read_data(source.task, settings, log)
+    spec, dataset, settings = read_data(source.task, settings, log)
     place = formats.absolute(place) if place else ""
     plan = make_plan(spec, place, source.columns, fingerprint(dataset))
     processes.exchange(plan)
@@ -180,21 +180,22 @@ def make_plan(spec: Spec, place: str, columns: Mapping[str, Any], digest: str) -
     return config | {"data_sha256": digest, "resumes": False}
 
 
-def read_data(task: Task, settings: Settings, log: Log) -> tuple[Spec, Dataset]:
-    """Read a log, in the units of the run. Options whose default depends on the data are set here."""
+def read_data(task: Task, settings: Settings, log: Log) -> tuple[Spec, Dataset, Settings]:
+    """Read a log, in the units of the run. Options whose default depends on the data are set here, and returned."""
     _, _, options, _, _ = settings.parts
     log = replace(log, limit=options.episode_limit)
     dataset = read_dataset(log, task.episode_return, on_disk=options.block > 0)
     if task.own and len(dataset.returns):
         task = replace(task, returns=(float(dataset.returns.min()), float(dataset.returns.max())))
         settings = settings.with_defaults(task.settings, "task")
+    settings = settings.for_rows(len(dataset.reward))
     low, high = usual_action_range(task, log)
     run_units = units.fit_units(
         dataset, options.normalise, options.action_low or low, options.action_high or high, log.name
     )
     algorithm, policy, options, training, evaluation = settings.parts
     spec = Spec(task, algorithm, policy, options, training, evaluation, run_units)
-    return spec.check(), run_units.convert_dataset(dataset, log)
+    return spec.check(), run_units.convert_dataset(dataset, log), settings
 
 
 def usual_action_range(task: Task, log: Log) -> tuple[tuple[float, ...], tuple[float, ...]]:
