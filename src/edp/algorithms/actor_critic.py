@@ -45,6 +45,7 @@ class Actor:
     domain_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     recipe: ClassVar[Mapping[str, Any]] = {}
+    recipe_for_few_rows: ClassVar[Mapping[str, Any]] = {}
 
     def check(self, policy: PolicyConfig) -> None:
         if policy.reads_histories:
@@ -100,6 +101,8 @@ class ActorCritic(Actor):
         "policy_target_every": 20,  # which keeps the average of the policy as slow as with the paper's tau
         "n_step": 3,
     }
+    # Where a critic has seen each action many times, and few others, it cannot tell which of several samples is best.
+    recipe_for_few_rows: ClassVar[Mapping[str, Any]] = {"eas": 1}
 
     def __post_init__(self) -> None:
         if self.ensemble not in ENSEMBLES:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from edp.algorithms import ALGORITHMS
 from edp.config import presets
 from edp.config.originals import ORIGINALS
-from edp.config.presets import DOMAINS, FEW_ROWS, LIKE_STEPS, QUICK, RECIPE_FOR_FEW_ROWS, ShareOfSteps, Values
+from edp.config.presets import DOMAINS, FEW_ROWS, LIKE_STEPS, QUICK, ShareOfSteps, Values
 from edp.errors import UserError, unknown
 from edp.options import check_options
 from edp.policies import POLICIES
@@ -53,12 +53,13 @@ class Settings(NamedTuple):
         return self._replace(values=self.values | changed)
 
     def for_rows(self, rows: int) -> "Settings":
-        """The values of the recipe for few rows, if the recipe is used and the data has few."""
+        """These settings, or those of the recipe for few rows, if the recipe is used and the data has few."""
         if rows >= FEW_ROWS or RECIPE_ORIGIN not in self.origins.values():
             return self
         free = {name for name, setting in self.values.items() if setting.origin in ("default", RECIPE_ORIGIN)}
         origin = f"{RECIPE_ORIGIN}, for fewer than {FEW_ROWS:,} rows"
-        changed = {name: Setting(value, origin) for name, value in RECIPE_FOR_FEW_ROWS.items() if name in free}
+        values = self.classes[0].recipe_for_few_rows  # the first class is the algorithm
+        changed = {name: Setting(value, origin) for name, value in values.items() if name in free}
         return self._replace(values=self.values | changed)
 
 

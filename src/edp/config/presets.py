@@ -44,10 +44,7 @@ RECIPE: Values = {
     "fresh_starts": True,
 }
 
-# Values of the recipe for data with fewer rows than this. A critic that has seen each action hundreds of times, and few
-# others, cannot tell which of the policy's samples is the best.
-FEW_ROWS = 20_000
-RECIPE_FOR_FEW_ROWS: Values = {"eas": 1}
+FEW_ROWS = 20_000  # for data with fewer rows, an algorithm's ``recipe_for_few_rows`` holds
 
 # The paper's variants. Where every noise level is a network call, K is 100 as in the paper's timing, or Diffusion-QL's
 # usual 5.
