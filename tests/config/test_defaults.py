@@ -6,7 +6,9 @@ import pytest
 
 from edp.algorithms import ALGORITHMS
 from edp.config import defaults
+from edp.config.choice import choose
 from edp.config.spec import DataOptions, EvalOptions, TrainOptions
+from edp.data.tasks import get_task
 from edp.errors import UserError
 from edp.policies import POLICIES
 
@@ -180,3 +182,16 @@ def test_parts_can_be_resolved_without_the_rest():
     )
     with pytest.raises(UserError, match="unknown option of this algorithm with this policy 'calls'"):
         defaults.resolve((ALGORITHMS["onestep"],), layers, {"calls": 3})
+
+
+def test_the_recipe_has_other_values_for_few_rows():
+    many, few = (
+        choose("td3bc").resolve(get_task("hopper-medium-v2")).for_rows(rows).values for rows in (20_000, 19_999)
+    )
+    assert (many["eas"].value, many["loss_weight"].value) == (10, 0.5)
+    assert (few["eas"].value, few["loss_weight"].value) == (1, 0.1)
+    assert few["eas"].origin == "preset quick, for fewer than 20,000 rows"
+    asked = choose("td3bc", options={"eas": 4}).resolve(task).for_rows(10).values
+    assert (asked["eas"].value, asked["loss_weight"].value) == (4, 0.1)
+    paper = choose("td3bc", preset="edp").resolve(task).for_rows(10).values
+    assert (paper["eas"].value, paper["loss_weight"].value) == (10, 1.0)

@@ -20,6 +20,7 @@ from edp.policies import POLICIES
 PRESETS = presets.PRESETS | ORIGINALS
 USER = "user"  # the origin of values that the user gives
 RECIPE_ORIGIN = f"preset {QUICK}"
+FEW_ROWS_ORIGIN = f"{RECIPE_ORIGIN}, for fewer than {FEW_ROWS:,} rows"
 DEFAULT_ALGORITHM, DEFAULT_POLICY = "td3bc", "diffusion"
 
 
@@ -57,9 +58,8 @@ class Settings(NamedTuple):
         if rows >= FEW_ROWS or RECIPE_ORIGIN not in self.origins.values():
             return self
         free = {name for name, setting in self.values.items() if setting.origin in ("default", RECIPE_ORIGIN)}
-        origin = f"{RECIPE_ORIGIN}, for fewer than {FEW_ROWS:,} rows"
         values = self.classes[0].recipe_for_few_rows  # the first class is the algorithm
-        changed = {name: Setting(value, origin) for name, value in values.items() if name in free}
+        changed = {name: Setting(value, FEW_ROWS_ORIGIN) for name, value in values.items() if name in free}
         return self._replace(values=self.values | changed)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edp.config.choice import Choice
-from edp.config.defaults import Settings
+from edp.config.defaults import FEW_ROWS_ORIGIN, Settings
 from edp.config.spec import Spec, check_together
 from edp.data import formats, locate, tasks, units
 from edp.data.dataset import Dataset, fingerprint, read_dataset
@@ -106,7 +106,8 @@ def start_run(
     }
     with Run(out).claimed():
         run = Run.create(out, spec.to_json() | about)
-        yield Ready(experiment, dataset, place, run, data_notes(spec, dataset))
+        notes = *data_notes(spec, dataset), *few_rows_notes(settings, dataset)
+        yield Ready(experiment, dataset, place, run, notes)
 
 
 @contextmanager
@@ -224,3 +225,10 @@ def data_notes(spec: Spec, dataset: Dataset) -> tuple[str, ...]:
     if spec.task.own and still and spec.data.normalise != "none":
         notes.append(f"{still} of the observations hardly change, and tell the policy nothing")
     return tuple(notes)
+
+
+def few_rows_notes(settings: Settings, dataset: Dataset) -> tuple[str, ...]:
+    """Which options have other values than usual because the data has few rows."""
+    found = settings.values.items()
+    changed = [f"`{name}={setting.value}`" for name, setting in found if setting.origin == FEW_ROWS_ORIGIN]
+    return (f"the data has {len(dataset.reward):,} rows, which is few: {', '.join(changed)}",) if changed else ()
