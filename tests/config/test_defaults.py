@@ -185,9 +185,8 @@ def test_parts_can_be_resolved_without_the_rest():
 
 
 def test_the_recipe_has_other_values_for_few_rows():
-    many, few = (
-        choose("td3bc").resolve(get_task("hopper-medium-v2")).for_rows(rows).values for rows in (20_000, 19_999)
-    )
+    task = get_task("hopper-medium-v2")
+    many, few = (choose("td3bc").resolve(task).for_rows(rows).values for rows in (20_000, 19_999))
     assert (many["eas"].value, many["loss_weight"].value) == (10, 0.5)
     assert (few["eas"].value, few["loss_weight"].value) == (1, 0.1)
     assert few["eas"].origin == "preset quick, for fewer than 20,000 rows"
