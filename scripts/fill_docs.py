@@ -14,8 +14,10 @@ import sys
 import textwrap
 from pathlib import Path
 
+from recipe_runs import recipe_commands, recipe_scores, recipe_times
+
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = ("docs/performance.md", "docs/recipe.md")
+DOCUMENTS = ("README.md", "docs/performance.md", "docs/recipe.md", "docs/results.md")
 MARKED = re.compile(r"(<!-- numbers: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -226,15 +228,23 @@ LEARNING = {  # runs in results/learning, in the order of the page
     "kc-bc-raw-cos": "kitchen-complete, cloning, lr 1e-3 with decay, raw observations (stopped)",
     "kc-bc-sig-cos": "kitchen-complete, cloning, lr 1e-3 with decay, `signal`",
     "kc-iql": "kitchen-complete, IQL, weighted diffusion loss, no EAS",
-    "recipe-kc-td3": "kitchen-complete, TD3, the recipe with `--loss-weight 0.2` (stopped)",
-    "wkc05": "kitchen-complete, TD3, **the recipe** without EAS (stopped)",
+    "kcb-v": "kitchen-complete, cloning, the recipe, decay over 20k steps",
+    "recipe-kc-td3": "kitchen-complete, TD3, `slope` with weight 0.2, EAS (stopped)",
+    "wkc05": "kitchen-complete, TD3, `slope` with weight 0.05, no EAS (stopped)",
+    "kc-tilt05": "kitchen-complete, TD3, `spread` with weight 0.5, no EAS (stopped)",
+    "kc-tilt02": "kitchen-complete, TD3, `spread` with weight 0.2, no EAS",
     "hm-td3-norm-w01": "hopper-medium, TD3, lr 3e-4, tau 0.005, one-step targets, EAS by exp(Q)",
     "hm-cos": "hopper-medium, TD3, lr 1e-3 with decay, layer norm, no EAS",
     "hm-cos-slope": "… guidance by slopes (stopped)",
     "hm-v-slope2": "… guidance by slopes, v prediction",
     "hm-v2-tau-n3": "… and tau 0.02, three-step targets",
-    "recipe-hm-td3": "hopper-medium, TD3, the recipe with `--loss-weight 0.2`",
-    "whm05": "hopper-medium, TD3, **the recipe** (stopped)",
+    "whm05": "… and EAS, `slope` with weight 0.05 (stopped)",
+    "recipe-hm-td3": "… and EAS, `slope` with weight 0.2",
+    "hm-tilt05": "hopper-medium, TD3, `spread` with weight 0.5, EAS: **the recipe**",
+    "hm-b128": "the same with batches of 128",
+    "hc-tilt05": "halfcheetah-medium, TD3, the recipe",
+    "pen-tilt05": "pen-cloned, TD3, the recipe",
+    "ant-tilt05": "antmaze-umaze, TD3, the recipe",
 }
 SHOWN_STEPS = (5, 10, 15, 20, 25, 30, 40, 50)
 
@@ -338,6 +348,9 @@ PARTS = (
     curves,
     critics,
     selection,
+    recipe_scores,
+    recipe_times,
+    recipe_commands,
 )
 
 

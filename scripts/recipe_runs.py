@@ -1,0 +1,166 @@
+"""Tables and the picture of the runs in results/recipe: scores of the recipe beside the paper's.
+
+python scripts/recipe_runs.py      # draws docs/recipe.png; scripts/fill_docs.py writes the tables
+"""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edp.drawing import COLOURS, drawing_style, save_figure
+from edp.report.statistics import mean_interval
+from edp.runs.scores import LAST, Curve, curve_from_evaluations
+
+ROOT = Path(__file__).parent.parent
+PAPER = json.loads((ROOT / "src" / "edp" / "report" / "paper.json").read_text(encoding="utf-8"))["overall"]
+COLUMNS = {"td3bc": "TD3+BC EDP", "crr": "CRR EDP", "iql": "IQL EDP"}  # the paper's, by algorithm
+NAMES = {"td3bc": "TD3+BC", "crr": "CRR", "iql": "IQL", "bc": "cloning"}
+PAPER_STEPS = {"hopper": 2_000_000, "halfcheetah": 2_000_000, "walker2d": 2_000_000}  # 1,000,000 elsewhere
+
+
+class Learned(NamedTuple):
+    """One run of the recipe."""
+
+    name: str
+    config: dict[str, Any]
+    curve: Curve
+    seconds: np.ndarray  # of training of one seed until each evaluation, without the evaluations
+
+    @property
+    def algorithm(self) -> str:
+        return self.config["algorithm"]["name"]
+
+    @property
+    def method(self) -> str:
+        return f"{NAMES[self.algorithm]}, diffusion"
+
+    @property
+    def task(self) -> str:
+        return self.config["task"]
+
+    @property
+    def label(self) -> str:
+        """The task, marked if its data is a look-alike."""
+        return f"{self.task} (look-alike)" if self.config["regenerated"] else f"{self.task} (D4RL's file)"
+
+    @property
+    def paper(self) -> float | None:
+        """The paper's RAT of this algorithm with the diffusion policy. Its pen tasks are v0."""
+        rows, column = PAPER["rows"], COLUMNS.get(self.algorithm)
+        row = rows.get(self.task) or rows.get(self.task.replace("pen-cloned-v1", "pen-cloned-v0"))
+        return row[PAPER["columns"].index(column)] if row and column else None
+
+    @property
+    def command(self) -> str:
+        words = list(self.config["command"])
+        where = words.index("--out") if "--out" in words else len(words)
+        return " ".join(words[:where] + words[where + 2 :])
+
+    def reached(self, score: float) -> int | None:
+        """The index of the first evaluation whose mean over the seeds is at least this."""
+        found = np.flatnonzero(self.curve.means >= score)
+        return int(found[0]) if len(found) else None
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def read_run(folder: Path) -> Learned:
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    rows = [row for row in rows_of(folder / "evaluations.jsonl") if row["kind"] == "training"]
+    curve = curve_from_evaluations(rows)
+    assert curve is not None, folder
+    epochs = [row for row in rows_of(folder / "times.jsonl") if "steps_per_second" in row]
+    starts = [0, *(row["step"] for row in epochs)]
+    took = [(row["step"] - start) / row["steps_per_second"] for start, row in zip(starts, epochs, strict=False)]
+    ends, total = np.array(starts[1:]), np.cumsum(took) / config["training"]["seeds"]
+    seconds = np.array([total[ends <= step][-1] for step in curve.steps])
+    return Learned(folder.name, config, curve, seconds)
+
+
+def read_runs() -> list[Learned]:
+    order = ["hopper", "halfcheetah", "antmaze", "pen", "kitchen"]
+    runs = [read_run(path.parent) for path in (ROOT / "results" / "recipe").glob("*/evaluations.jsonl")]
+    return sorted(
+        runs, key=lambda run: (order.index(run.task.split("-")[0]), run.task, list(NAMES).index(run.algorithm))
+    )
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
+
+
+def recipe_scores() -> str:
+    """Every run: its RAT with the interval over seeds, its seeds, and the paper's RAT."""
+    rows = []
+    for run in read_runs():
+        seeds = run.curve.rat
+        paper = "" if run.paper is None else f"{run.paper:.1f}"
+        steps = PAPER_STEPS.get(run.task.split("-")[0], 1_000_000)
+        rows.append(
+            [
+                run.label,
+                run.method,
+                f"**{mean_interval(seeds)}**",
+                ", ".join(f"{seed:.1f}" for seed in seeds),
+                f"{run.curve.means[-1]:.1f}",
+                f"{run.curve.steps[-1]:,}",
+                f"{run.seconds[-1] / 60:.0f}",
+                paper and f"{paper} ({steps:,})",
+            ]
+        )
+    head = ["task", "method", "score", "seeds", "last evaluation", "steps", "minutes", "the paper (steps)"]
+    return table(head, rows)
+
+
+def recipe_times() -> str:
+    """How soon the mean over seeds first is at the paper's score."""
+    rows = []
+    for run in read_runs():
+        if run.paper is None:
+            continue
+        index = run.reached(run.paper)
+        reached = (
+            ["not reached", ""]
+            if index is None
+            else [f"{run.curve.steps[index]:,}", f"**{run.seconds[index] / 60:.0f}**"]
+        )
+        rows.append([run.label, run.method, f"{run.paper:.1f}", *reached])
+    return table(["task", "method", "the paper's score", "reached after steps", "minutes on one core"], rows)
+
+
+def recipe_commands() -> str:
+    return "\n".join(["```sh", *(f"{run.command}    # results/recipe/{run.name}" for run in read_runs()), "```"])
+
+
+def draw(path: Path) -> None:
+    """Learning curves: means and ranges over seeds. Dotted lines are the paper's scores."""
+    from matplotlib.figure import Figure
+
+    runs = read_runs()
+    tasks = list(dict.fromkeys(run.label for run in runs))
+    with drawing_style():
+        figure = Figure(figsize=(3.2 * len(tasks), 2.8), layout="constrained")
+        axes = figure.subplots(1, len(tasks), squeeze=False)[0]
+        for axis, task in zip(axes, tasks, strict=True):
+            for run in (run for run in runs if run.label == task):
+                colour = COLOURS[list(NAMES).index(run.algorithm)]
+                thousands, scores = run.curve.steps / 1000, run.curve.scores
+                axis.plot(thousands, run.curve.means, color=colour, label=NAMES[run.algorithm])
+                axis.fill_between(
+                    thousands, scores.min(axis=1), scores.max(axis=1), color=colour, alpha=0.2, linewidth=0
+                )
+                if run.paper is not None:
+                    axis.axhline(run.paper, color=colour, linestyle=":", linewidth=1)
+            axis.set(title=task.replace(" (", "\n("), xlabel="thousand steps", ylim=(0, None))
+            axis.legend(frameon=False, fontsize=8, loc="lower right")
+        axes[0].set_ylabel("normalised score")
+        save_figure(figure, path)
+
+
+if __name__ == "__main__":
+    assert LAST == 10, "the tables say that RAT is the mean of ten evaluations"
+    draw(ROOT / "docs" / "recipe.png")
