@@ -231,4 +231,8 @@ def few_rows_notes(settings: Settings, dataset: Dataset) -> tuple[str, ...]:
     """Which options have other values than usual because the data has few rows."""
     found = settings.values.items()
     changed = [f"`{name}={setting.value}`" for name, setting in found if setting.origin == FEW_ROWS_ORIGIN]
-    return (f"the data has {len(dataset.reward):,} rows, which is few: {', '.join(changed)}",) if changed else ()
+    return (
+        (f"the data has {len(dataset.reward):,} rows, which is few: the recipe sets {', '.join(changed)}",)
+        if changed
+        else ()
+    )
