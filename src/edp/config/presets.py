@@ -40,7 +40,7 @@ RECIPE: Values = {
     "lr_decay": LIKE_STEPS,
     "normalise": "signal",
     "eas_energy": "relative",
-    "eas_temperature": 0.5,
+    "eas_temperature": 0.2,
     "fresh_starts": True,
 }
 
