@@ -9,6 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edp.config.choice import choose
+from edp.config.defaults import FEW_ROWS_ORIGIN
+from edp.config.presets import FEW_ROWS
+from edp.data.tasks import get_task
 from edp.drawing import COLOURS, drawing_style, save_figure
 from edp.report.statistics import mean_interval
 from edp.runs.scores import LAST, Curve, curve_from_evaluations
@@ -18,6 +22,10 @@ PAPER = json.loads((ROOT / "src" / "edp" / "report" / "paper.json").read_text(en
 COLUMNS = {"td3bc": "TD3+BC EDP", "crr": "CRR EDP", "iql": "IQL EDP"}  # the paper's, by algorithm
 NAMES = {"td3bc": "TD3+BC", "crr": "CRR", "iql": "IQL", "bc": "cloning"}
 PAPER_STEPS = {"hopper": 2_000_000, "halfcheetah": 2_000_000, "walker2d": 2_000_000}  # 1,000,000 elsewhere
+
+
+PARTS = ("algorithm", "policy", "data", "training", "evaluation")  # of a run's config
+PLACES = ("action_low", "action_high")  # which come from the data
 
 
 class Learned(NamedTuple):
@@ -54,9 +62,24 @@ class Learned(NamedTuple):
 
     @property
     def command(self) -> str:
+        """The command of the run, with options whose default has changed since then."""
         words = list(self.config["command"])
         where = words.index("--out") if "--out" in words else len(words)
-        return " ".join(words[:where] + words[where + 2 :])
+        words = words[:where] + words[where + 2 :]
+        given = {word[2:].replace("-", "_") for word in words if word.startswith("--")}
+        algorithm, policy = self.config["algorithm"]["name"], self.config["policy"]["name"]
+        options = {"steps": self.config["training"]["steps"]}
+        rows = 0 if FEW_ROWS_ORIGIN in self.config["origins"].values() else FEW_ROWS
+        now = choose(algorithm, policy, options=options).resolve(get_task(self.task)).for_rows(rows).values
+        then = {name: value for part in PARTS for name, value in self.config[part].items() if name in now}
+        unused = PLACES if self.config["evaluation"]["eas"] > 1 else (*PLACES, "eas_temperature", "eas_energy")
+        changed = {
+            name: value
+            for name, value in then.items()
+            if name not in given and name not in unused and json.dumps(value) != json.dumps(now[name].value)
+        }
+        flags = [word for name, value in changed.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+        return " ".join(words + flags)
 
     def reached(self, score: float) -> int | None:
         """The index of the first evaluation whose mean over the seeds is at least this."""
