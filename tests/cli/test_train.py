@@ -97,6 +97,16 @@ def test_the_paper_s_scores_stand_beside_runs_like_its_own(hopper_file, capsys, 
         assert f"│ {paper} " in line
 
 
+def test_print_config_shows_what_few_rows_would_change(capsys):
+    assert main(["train", "hopper-medium-v2", "--eas", "4", "--print-config"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.split()[shown.split().index("--eas") + 1] == "4"
+    after = shown.partition("for data with fewer than 20,000 rows")[2].split()
+    assert after == ["--loss-weight", "0.1", "preset", "quick"]
+    assert main(["train", "hopper-medium-v2", "--preset", "edp", "--print-config"]) == 0
+    assert "fewer than" not in capsys.readouterr().out
+
+
 def test_print_config_lists_values_and_origins_and_does_nothing_else(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["train", "hopper-medium-v2", "--algo", "iql", "--policy", "gaussian", "--tau", "0.01", "--print-config"]

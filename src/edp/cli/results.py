@@ -13,7 +13,8 @@ from edp.cli.display import failure_lines
 from edp.cli.parser import as_flags, flag
 from edp.cli.terminal import score_text
 from edp.config import defaults
-from edp.config.defaults import USER, Settings
+from edp.config.defaults import FEW_ROWS_ORIGIN, RECIPE_ORIGIN, USER, Settings
+from edp.config.presets import FEW_ROWS
 from edp.config.spec import EvalOptions, Spec
 from edp.data.dataset import Dataset
 from edp.report.collect import summarise
@@ -35,6 +36,11 @@ def print_config(groups: dict[str, type], resolved: Settings) -> None:
             style = "dim" if setting.origin == "default" else ""
             origin = "command line" if setting.origin == USER else as_flags(setting.origin)
             table.add_row(f"  {flag(entry.name)}", escape(value), origin, style=style)
+    few = [(name, item.value) for name, item in resolved.for_rows(0).values.items() if item.origin == FEW_ROWS_ORIGIN]
+    if few:
+        table.add_row(f"[bold]for data with fewer than {FEW_ROWS:,} rows[/bold]", "", "")
+        for name, value in few:
+            table.add_row(f"  {flag(name)}", str(value), RECIPE_ORIGIN)
     Console(width=110 if not sys.stdout.isatty() else None).print(table, highlight=False)
 
 
