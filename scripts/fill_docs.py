@@ -233,6 +233,7 @@ LEARNING = {  # runs in results/learning, in the order of the page
     "wkc05": "kitchen-complete, TD3, `slope` with weight 0.05, no EAS (stopped)",
     "kc-tilt05": "kitchen-complete, TD3, `spread` with weight 0.5, no EAS (stopped)",
     "kc-tilt02": "kitchen-complete, TD3, `spread` with weight 0.2, no EAS",
+    "kc-crr1": "kitchen-complete, CRR, the recipe, decay over 12k steps",
     "hm-td3-norm-w01": "hopper-medium, TD3, lr 3e-4, tau 0.005, one-step targets, EAS by exp(Q)",
     "hm-cos": "hopper-medium, TD3, lr 1e-3 with decay, layer norm, no EAS",
     "hm-cos-slope": "… guidance by slopes (stopped)",
@@ -242,7 +243,10 @@ LEARNING = {  # runs in results/learning, in the order of the page
     "recipe-hm-td3": "… and EAS, `slope` with weight 0.2",
     "hm-tilt05": "hopper-medium, TD3, `spread` with weight 0.5, EAS: **the recipe**",
     "hm-b128": "the same with batches of 128",
+    "hm-w1": "the recipe with `--loss-weight 1`, decay over 10k steps",
+    "hm-iql": "hopper-medium, IQL, the recipe",
     "hc-tilt05": "halfcheetah-medium, TD3, the recipe",
+    "hc-w1": "the same with `--loss-weight 1`, decay over 10k steps",
     "pen-tilt05": "pen-cloned, TD3, the recipe",
     "ant-tilt05": "antmaze-umaze, TD3, the recipe",
 }
