@@ -14,7 +14,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from recipe_runs import recipe_commands, recipe_scores, recipe_times
+from recipe_runs import recipe_commands, recipe_scores, recipe_times, table
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = ("README.md", "docs/performance.md", "docs/recipe.md", "docs/results.md")
@@ -27,10 +27,6 @@ def result(name: str) -> dict:
 
 def rows_of(found: dict, what: str = "training") -> dict[str, dict]:
     return {row["name"]: row for row in found["variants"] if row["what"] == what}
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
 
 
 def rate(value: float) -> str:
