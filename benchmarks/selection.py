@@ -9,7 +9,6 @@ is one checkpoint and one way, with the mean score of every seed.
 import argparse
 import json
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ def main() -> None:
         steps = [int(step) for step in values.steps.split(",") if step] or Checkpoints(run.checkpoints).steps()
         shared = {"episodes": values.episodes, "env_seed": START, "act_with": "average"}
         for way in values.ways.split(","):
-            evaluator = Evaluator(spec, replace(spec.evaluation, **(shared | WAYS[way])))
+            evaluator = Evaluator(spec, spec.evaluation.with_values(**(shared | WAYS[way])))
             for step in steps:
                 _, found = load.load_checkpoint(run, step)
                 start = time.perf_counter()

@@ -17,7 +17,7 @@ from pathlib import Path
 from recipe_runs import recipe_commands, recipe_scores, recipe_times, table
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = ("README.md", "docs/performance.md", "docs/recipe.md", "docs/results.md")
+DOCUMENTS = ("README.md", "docs/performance.md", "docs/recipe.md", "docs/reliability.md", "docs/results.md")
 MARKED = re.compile(r"(<!-- numbers: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -332,6 +332,19 @@ def acting() -> str:
     return table(["", "half of the calls within", "99 % within", "its matmuls at the rate of 256³", "ratio"], rows)
 
 
+def faults() -> str:
+    found = result("faults")
+    names = ("tried", "noticed", "harmless", "tracebacks", "hangs", "crashes", "silently_wrong")
+    texts = {"damages": "damaged run directories", "fuzz": "malformed inputs"}
+    rows = [[text, *(f"{found[part][name]:,}" for name in names)] for part, text in texts.items()]
+    kills = found["kills"]
+    text = prose(f"""
+        {kills["tried"]:,} kills in {kills["runs"]:,} runs: {kills["identical"]:,} runs ended with the same bytes as an
+        uninterrupted one, {kills["different"]:,} did not, and {kills["tracebacks"]:,} printed a traceback.
+        """)
+    return f"{table(['', *(name.replace('_', ' ') for name in names)], rows)}\n\n{text}"
+
+
 PARTS = (
     about,
     bench,
@@ -345,6 +358,7 @@ PARTS = (
     tables,
     evaluation,
     acting,
+    faults,
     curves,
     critics,
     selection,

@@ -4,6 +4,7 @@ python scripts/recipe_runs.py      # draws docs/recipe.png; scripts/fill_docs.py
 """
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +35,6 @@ class Learned(NamedTuple):
     name: str
     config: dict[str, Any]
     curve: Curve
-    seconds: np.ndarray  # of training of one seed until each evaluation, without the evaluations
 
     @property
     def algorithm(self) -> str:
@@ -61,6 +61,16 @@ class Learned(NamedTuple):
         return row[PAPER["columns"].index(column)] if row and column else None
 
     @property
+    def paper_steps(self) -> int:
+        return PAPER_STEPS.get(self.task.split("-")[0], 1_000_000)
+
+    @property
+    def paper_budget(self) -> str:
+        """The paper's steps, and its time on a GPU, which it gives for locomotion."""
+        hours = ", 5 hours" if self.paper_steps == 2_000_000 else ""
+        return f"{self.paper_steps:,} steps{hours}"
+
+    @property
     def command(self) -> str:
         """The command of the run, with options whose default has changed since then."""
         words = list(self.config["command"])
@@ -70,9 +80,12 @@ class Learned(NamedTuple):
         algorithm, policy = self.config["algorithm"]["name"], self.config["policy"]["name"]
         options = {"steps": self.config["training"]["steps"]}
         rows = 0 if FEW_ROWS_ORIGIN in self.config["origins"].values() else FEW_ROWS
-        now = choose(algorithm, policy, options=options).resolve(get_task(self.task)).for_rows(rows).values
-        then = {name: value for part in PARTS for name, value in self.config[part].items() if name in now}
-        unused = PLACES if self.config["evaluation"]["eas"] > 1 else (*PLACES, "eas_temperature", "eas_energy")
+        settings = choose(algorithm, policy, options=options).resolve(get_task(self.task)).for_rows(rows)
+        now = settings.values
+        then = {entry.name: entry.default for cls in settings.classes for entry in fields(cls)}  # of options since then
+        then |= {name: value for part in PARTS for name, value in self.config[part].items() if name in now}
+        selection = [name for name in now if name.startswith("eas_")]
+        unused = PLACES if self.config["evaluation"]["eas"] > 1 else (*PLACES, *selection)
         changed = {
             name: value
             for name, value in then.items()
@@ -96,12 +109,7 @@ def read_run(folder: Path) -> Learned:
     rows = [row for row in rows_of(folder / "evaluations.jsonl") if row["kind"] == "training"]
     curve = curve_from_evaluations(rows)
     assert curve is not None, folder
-    epochs = [row for row in rows_of(folder / "times.jsonl") if "steps_per_second" in row]
-    starts = [0, *(row["step"] for row in epochs)]
-    took = [(row["step"] - start) / row["steps_per_second"] for start, row in zip(starts, epochs, strict=False)]
-    ends, total = np.array(starts[1:]), np.cumsum(took) / config["training"]["seeds"]
-    seconds = np.array([total[ends <= step][-1] for step in curve.steps])
-    return Learned(folder.name, config, curve, seconds)
+    return Learned(folder.name, config, curve)
 
 
 def read_runs() -> list[Learned]:
@@ -122,7 +130,6 @@ def recipe_scores() -> str:
     for run in read_runs():
         seeds = run.curve.rat
         paper = "" if run.paper is None else f"{run.paper:.1f}"
-        steps = PAPER_STEPS.get(run.task.split("-")[0], 1_000_000)
         rows.append(
             [
                 run.label,
@@ -131,28 +138,34 @@ def recipe_scores() -> str:
                 ", ".join(f"{seed:.1f}" for seed in seeds),
                 f"{run.curve.means[-1]:.1f}",
                 f"{run.curve.steps[-1]:,}",
-                f"{run.seconds[-1] / 60:.0f}",
-                paper and f"{paper} ({steps:,})",
+                f"{run.curve.steps[-1] / idle_speed(run.name) / 60:.0f}",
+                paper and f"{paper} ({run.paper_steps:,})",
             ]
         )
     head = ["task", "method", "score", "seeds", "last evaluation", "steps", "minutes", "the paper (steps)"]
     return table(head, rows)
 
 
+def idle_speed(name: str) -> float:
+    """Steps per second of one seed of a run on the idle machine (see benchmarks/learning_speed.py)."""
+    measured = json.loads((ROOT / "results" / "learning_speed.json").read_text(encoding="utf-8"))
+    return float(np.median(measured["steps_per_second"][name]))
+
+
 def recipe_times() -> str:
     """How soon the mean over seeds first is at the paper's score."""
     rows = []
     for run in read_runs():
-        if run.paper is None:
+        if run.paper is None or run.task.startswith("pen"):  # its look-alike is easier than D4RL's file
             continue
         index = run.reached(run.paper)
-        reached = (
-            ["not reached", ""]
-            if index is None
-            else [f"{run.curve.steps[index]:,}", f"**{run.seconds[index] / 60:.0f}**"]
-        )
-        rows.append([run.label, run.method, f"{run.paper:.1f}", *reached])
-    return table(["task", "method", "the paper's score", "reached after steps", "minutes on one core"], rows)
+        reached = f"not reached in {run.curve.steps[-1]:,} (best {run.curve.means.max():.1f})", ""
+        if index is not None:
+            steps = run.curve.steps[index]
+            reached = f"{steps:,}", f"**{steps / idle_speed(run.name) / 60:.1f}**"
+        rows.append([run.label, run.method, f"{run.paper:.1f}", *reached, run.paper_budget])
+    head = ["task", "method", "the paper's score", "reached after steps", "minutes on two cores", "the paper"]
+    return table(head, rows)
 
 
 def recipe_commands() -> str:
