@@ -184,12 +184,32 @@ def test_parts_can_be_resolved_without_the_rest():
         defaults.resolve((ALGORITHMS["onestep"],), layers, {"calls": 3})
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "given", "steps"),
+    [
+        ("td3bc", {}, 6734),  # 4 / (0.02 · (1 - 0.99³))
+        ("iql", {"tau": 0.005, "n_step": 1}, 80_000),
+        ("td3bc", {"discount": 1.0, "n_step": 1, "tau": 0.02}, 200_000),  # as with 0.999
+        ("td3bc", {"tau": 0.0}, 0),
+        ("td3bc", {"eas_after": 5}, 5),
+        ("bc", {}, 0),
+    ],
+)
+def test_eas_waits_until_the_values_have_settled(algorithm, given, steps):
+    assert choose(algorithm, options=given).resolve(get_task("hopper-medium-v2")).values["eas_after"].value == steps
+
+
+def test_the_papers_eas_does_not_wait():
+    assert resolved(preset="edp")["eas_after"].value == 0
+
+
 def test_the_recipe_has_other_values_for_few_rows():
     task = get_task("hopper-medium-v2")
     many, few = (choose("td3bc").resolve(task).for_rows(rows).values for rows in (20_000, 19_999))
     assert (many["eas"].value, many["loss_weight"].value) == (10, 0.5)
     assert (few["eas"].value, few["loss_weight"].value) == (1, 0.1)
     assert few["eas"].origin == "preset quick, for fewer than 20,000 rows"
+    assert choose("crr").resolve(task).for_rows(19_999).values["beta"].value == 5.0
     asked = choose("td3bc", options={"eas": 4}).resolve(task).for_rows(10).values
     assert (asked["eas"].value, asked["loss_weight"].value) == (4, 0.1)
     paper = choose("td3bc", preset="edp").resolve(task).for_rows(10).values

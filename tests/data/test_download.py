@@ -7,11 +7,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from edp.data.download import fetch
+from edp.data.download import Published, fetch
 from edp.errors import UserError
 
 CONTENT = np.random.default_rng(0).bytes(3_000_000)
 SUM = hashlib.sha256(CONTENT).hexdigest()
+KNOWN = Published(SUM, len(CONTENT))
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -29,6 +30,7 @@ class Handler(BaseHTTPRequestHandler):
                 self.send_error(416)
                 return
             self.send_response(206)
+            self.send_header("Content-Range", f"bytes {start}-{len(CONTENT) - 1}/{len(CONTENT)}")
         else:
             self.send_response(200)
         body = CONTENT[start:]
@@ -57,7 +59,9 @@ def url(server):
 
 def test_a_file_comes_whole_with_progress(url, tmp_path):
     seen = []
-    fetch(url, tmp_path / "new" / "set.hdf5", SUM, lambda done, total: seen.append((done, total)), pause=0)
+    fetch(
+        url, tmp_path / "new" / "set.hdf5", KNOWN, on_progress=lambda done, total: seen.append((done, total)), pause=0
+    )
     assert (tmp_path / "new" / "set.hdf5").read_bytes() == CONTENT
     assert seen[-1] == (len(CONTENT), len(CONTENT))
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["set.hdf5"]
@@ -65,7 +69,7 @@ def test_a_file_comes_whole_with_progress(url, tmp_path):
 
 def test_a_broken_connection_is_resumed(url, server, tmp_path):
     server.faults = [399, 100, None]
-    fetch(url, tmp_path / "f", SUM, pause=0)
+    fetch(url, tmp_path / "f", KNOWN, pause=0)
     assert (tmp_path / "f").read_bytes() == CONTENT
     assert server.requests == [None, "bytes=399-", "bytes=499-"]
 
@@ -73,28 +77,28 @@ def test_a_broken_connection_is_resumed(url, server, tmp_path):
 def test_a_later_call_goes_on_where_an_earlier_one_gave_up(url, server, tmp_path):
     server.faults = [200, *[503] * 4]
     with pytest.raises(UserError, match=r"503.*200 bytes are kept; run the command again to continue"):
-        fetch(url, tmp_path / "f", SUM, pause=0)
+        fetch(url, tmp_path / "f", KNOWN, pause=0)
     assert not (tmp_path / "f").exists()
-    fetch(url, tmp_path / "f", SUM, pause=0)
+    fetch(url, tmp_path / "f", KNOWN, pause=0)
     assert server.requests[-1] == "bytes=200-"
     assert (tmp_path / "f").read_bytes() == CONTENT
 
 
 def test_a_server_without_ranges_starts_again(url, server, tmp_path):
     server.faults = [200, "no ranges"]
-    fetch(url, tmp_path / "f", SUM, pause=0)
+    fetch(url, tmp_path / "f", KNOWN, pause=0)
     assert (tmp_path / "f").read_bytes() == CONTENT
 
 
 def test_a_part_of_another_file_is_thrown_away(url, tmp_path):
     (tmp_path / "f.part").write_bytes(bytes(len(CONTENT) + 5))
-    fetch(url, tmp_path / "f", SUM, pause=0)
+    fetch(url, tmp_path / "f", KNOWN, pause=0)
     assert (tmp_path / "f").read_bytes() == CONTENT
 
 
 def test_a_wrong_sum_leaves_nothing(url, tmp_path):
     with pytest.raises(UserError, match="not the expected one"):
-        fetch(url, tmp_path / "f", "0" * 64, pause=0)
+        fetch(url, tmp_path / "f", Published("0" * 64), pause=0)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,6 +1,7 @@
 """The registry against D4RL's own names and numbers."""
 
 from dataclasses import asdict
+from hashlib import sha256
 
 import gymnasium
 import numpy as np
@@ -10,6 +11,7 @@ import edp.envs  # noqa: F401
 from edp.config.defaults import DOMAINS
 from edp.data import tasks
 from edp.data.log import Log
+from edp.data.published_files import FILES
 from edp.errors import UserError
 from support.logs import read_hdf5
 
@@ -28,6 +30,7 @@ def test_tasks_know_d4rls_scores_and_file_names():
 def test_every_task_is_complete(task):
     assert task.domain in DOMAINS
     assert task.url.endswith(task.file)
+    assert task.size and len(task.sha256) == 64
     assert gymnasium.spec(task.env).max_episode_steps <= 1000
     assert task.score(task.min_return) == 0
     assert task.score(task.max_return) == pytest.approx(100)
@@ -38,9 +41,16 @@ def test_files_have_d4rls_own_names():
     assert names["hopper-medium-replay-v2"] == "gym_mujoco_v2/hopper_medium_replay-v2.hdf5"
     prefix = "ant_maze_new/Ant_maze_"
     assert names["antmaze-umaze-v0"] == f"{prefix}u-maze_noisy_multistart_False_multigoal_False_sparse.hdf5"
-    assert names["antmaze-umaze-diverse-v0"] == f"{prefix}u-maze_noisy_multistart_False_multigoal_True_sparse.hdf5"
+    assert names["antmaze-umaze-diverse-v0"] == f"{prefix}u-maze_noisy_multistart_True_multigoal_True_sparse.hdf5"
     assert names["antmaze-medium-play-v0"] == f"{prefix}big-maze_noisy_multistart_True_multigoal_False_sparse.hdf5"
     assert names["antmaze-large-diverse-v0"] == f"{prefix}hardest-maze_noisy_multistart_True_multigoal_True_sparse.hdf5"
+
+
+def test_the_published_size_and_sum_are_those_of_a_genuine_file(reference):
+    task = tasks.get_task("kitchen-complete-v0")
+    content = reference(f"kitchen/{task.file}").read_bytes()
+    assert (len(content), sha256(content).hexdigest()) == (task.size, task.sha256)
+    assert set(FILES) == {task.url for task in PUBLISHED}
 
 
 def test_genuine_kitchen_data_scores_a_hundred(reference):

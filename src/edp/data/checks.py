@@ -1,5 +1,6 @@
 """Checks of a log: data that would make training silently wrong is refused."""
 
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -158,10 +159,17 @@ class Rounding:
         ]
 
 
+OTHER_KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
+
+
 def check_exists(path: Path, kind: str = "file") -> None:
+    """Refuse a path that does not exist, or that is a pipe, a device or a socket, which might be read forever."""
     try:
-        path.stat()
+        mode = path.stat().st_mode
     except FileNotFoundError:
         raise UserError(f"{path}: no such {kind}") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    other = OTHER_KINDS.get(stat.S_IFMT(mode))
+    if other:
+        raise UserError(f"{path}: {other}, not a {kind}: copy its content into a file")

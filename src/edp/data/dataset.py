@@ -5,6 +5,7 @@ unknown, because the next row belongs to another episode (after a timeout) or th
 """
 
 import hashlib
+import math
 import tempfile
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -16,6 +17,7 @@ from edp.data.checks import FINER, Rounding, checked_pieces
 from edp.data.log import BehaviourSummary, Log, Steps, join_steps
 from edp.errors import UserError
 from edp.files import cache_folder
+from edp.memory import check_fits, free_memory
 
 
 class Dataset(NamedTuple):
@@ -47,9 +49,11 @@ def read_dataset(log: Log, episode_return: str = "sum", on_disk: bool = False) -
             yield steps
 
     columns: dict[str, GrowingArray] = {}
-    rounding = Rounding()
+    rounding, free = Rounding(), free_memory()
     try:
         for steps, episode in with_next_observations(with_copies(checked_pieces(log))):
+            if not on_disk:  # what has been read counts: the log's size may be wrong
+                check_fits(sum(column.used_bytes for column in columns.values()), f"{log.name}: needs at least", free)
             rounding.add(steps.observations)
             parts = {
                 "obs": steps.observations,
@@ -156,6 +160,10 @@ class GrowingArray:
                 self.array.resize((max(needed, len(self.array) * 3 // 2), *self.shape), refcheck=False)
             self.array[self.used : needed] = part
         self.used += len(part)
+
+    @property
+    def used_bytes(self) -> int:
+        return self.used * math.prod(self.shape) * self.kind.itemsize
 
     def whole(self) -> np.ndarray:
         if self.file is None:

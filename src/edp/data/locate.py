@@ -7,8 +7,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from edp.data.tasks import SERVER, Task
-from edp.errors import UserError
-from edp.files import cache_folder
+from edp.errors import UserError, printable
+from edp.files import cache_folder, write_json
 
 
 class MissingDataError(UserError):
@@ -48,11 +48,42 @@ def download_path(task: Task) -> Path:
 
 
 def download_task(task: Task, on_progress: Callable[[int, int], None] = lambda done, total: None) -> Path:
-    from edp.data.download import fetch
+    """Download a task's file, check that it holds the task's data, and record what was downloaded."""
+    from edp.data.download import Published, fetch
 
-    path = download_path(task)
-    fetch(os.environ.get("EDP_SERVER", SERVER) + task.url, path, task.sha256, on_progress)
+    path, known = download_path(task), Published(task.sha256, task.size)
+    url = os.environ.get("EDP_SERVER", SERVER) + task.url
+    done = fetch(url, path, known, lambda part: check_task_file(task, part), on_progress)
+    write_json(record_path(path), done._asdict())
     return path
+
+
+def check_task_file(task: Task, path: Path) -> None:
+    """Refuse a file that is not a whole HDF5 file with the arrays of a task, in their sizes."""
+    from edp.data.formats.hdf5 import column_shapes, open_hdf5
+
+    open_hdf5(path)
+    for key, width in zip(("observations", "actions"), task.dims, strict=True):
+        shape = column_shapes(path)[key]
+        if len(shape) != 2 or shape[1] != width:
+            raise UserError(f"{path}: {key} have shape {shape}, and those of {task.name} have {width} numbers in a row")
+
+
+def record_path(path: Path) -> Path:
+    """Return the file that says from where a data file was downloaded, its size and its SHA-256."""
+    return path.with_name(path.name + ".json")
+
+
+def describe_download(path: Path) -> str:
+    """Say in one line what was downloaded to a path, or nothing if there is no record of it."""
+    try:
+        record = json.loads(record_path(path).read_text(encoding="utf-8"))
+        url, size, digest = str(record["url"]), int(record["size"]), str(record["sha256"])
+        known = "the published one" if record["published"] else "not compared: none is published"
+        open_line = "" if record["authenticated"] else "; the connection was not authenticated (HTTP)"
+        return printable(f"{size:,} bytes from {url}, SHA-256 {digest} ({known}){open_line}")
+    except (OSError, ValueError, TypeError, KeyError):
+        return ""
 
 
 def look_alike_path(task: Task) -> Path:

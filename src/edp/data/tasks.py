@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from edp.data.environments import plain_environment
 from edp.data.log import Log
-from edp.errors import unknown
+from edp.data.published_files import FILES
+from edp.errors import printable, unknown
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Task:
     file: str  # below one of the data folders
     dims: tuple[int, int] = (0, 0)  # the sizes of observations and actions; (0, 0) for the user's own data
     url: str = ""  # where D4RL publishes the file, below SERVER
+    size: int | None = None  # of the published file, in bytes
     sha256: str | None = None
     episode_return: str = "sum"  # how rewards of the file make an episode's return (see dataset.episode_returns)
     made_from: str = ""  # what a look-alike of the file is made from (see synthesis/lookalikes.py)
@@ -76,10 +79,11 @@ def own_task(name: str, log: Log, env: str) -> Task:
     from edp.envs.make import is_registered
 
     low, high = log.reference or UNSCALED
-    own_env = log.env if log.env and is_registered(log.env) else ""  # other names could run any code
     options = {name: value for name, value in log.env_options.items() if name != "render_mode"}
+    own_env, options, _ = plain_environment(log.env, options)
+    own_env = own_env if own_env and is_registered(own_env) else ""  # other names could run any code
     return Task(
-        name=name if prefix_of(name) else Path(name).name,
+        name=printable(name if prefix_of(name) else Path(name).name),
         env=env or own_env,
         domain=OWN,
         episode_limit=0,
@@ -92,7 +96,7 @@ def own_task(name: str, log: Log, env: str) -> Task:
 
 
 def own_task_from_json(content: Any) -> Task:
-    """Read a task that ``asdict`` wrote. An unregistered environment is dropped: its name could run any code."""
+    """Read a task that ``asdict`` wrote. An environment that could run any code is dropped, with its options."""
     tuples = ("returns", "action_names", "dims")
     several = {name: value and tuple(value) for name, value in content.items() if name in tuples}
     task = Task(**content | {"behaviours": ()} | several)
@@ -104,18 +108,13 @@ def own_task_from_json(content: Any) -> Task:
         raise TypeError("own_task")
     from edp.envs.make import is_registered
 
-    return task if not task.env or is_registered(task.env) else replace(task, env="")
+    env, options, _ = plain_environment(task.env, json.loads(task.env_options))
+    return replace(task, env=env if env and is_registered(env) else "", env_options=json.dumps(options))
 
 
 SERVER = "http://rail.eecs.berkeley.edu/datasets/offline_rl/"
 REFERENCE = {"halfcheetah": (-280.178953, 12135.0), "hopper": (-20.272305, 3234.3), "walker2d": (1.629008, 4592.3)}
 DIMS = {"halfcheetah": (17, 6), "hopper": (11, 3), "walker2d": (17, 6)}
-SUMS = {
-    "hopper-medium-replay-v2": "e121c5f7c9857a307baa9edc6a2c3b48e85fedb9ac316ecddd0f48ca7ef4e39b",
-    "walker2d-medium-replay-v2": "e75de96a4f77acf7d4e0d6fdf0d7ccb177c26c44bb4388e4fd99f543ccfa18db",
-    "kitchen-partial-v0": "57bfd9c5fe88a7cf702bbaf8b7cd800d30cd869e7f73416007238d26cd859800",
-    "kitchen-mixed-v0": "a30382a50278fdaea2e2d88e5f2836a95bcf9b581d252617872fd6537302721b",
-}
 
 
 def locomotion(body: str) -> dict:
@@ -126,7 +125,8 @@ def locomotion(body: str) -> dict:
 
 def published(name: str, url: str, **options) -> Task:
     """Make a task whose file D4RL publishes. On disk the file has the name that D4RL gives its downloads."""
-    return Task(name, file=url.rpartition("/")[2], url=url, sha256=SUMS.get(name), **options)
+    size, digest = FILES.get(url, (None, None))
+    return Task(name, file=url.rpartition("/")[2], url=url, size=size, sha256=digest, **options)
 
 
 def locomotion_tasks() -> list[Task]:
@@ -150,12 +150,12 @@ def locomotion_tasks() -> list[Task]:
 
 def antmaze_tasks() -> list[Task]:
     """Rewards of the files mark steps at the goal; the return says whether the goal was reached."""
-    files = {"umaze": ("u-maze", False), "medium": ("big-maze", True), "large": ("hardest-maze", True)}
+    files = {"umaze": "u-maze", "medium": "big-maze", "large": "hardest-maze"}
     kinds = {"umaze": ("", "-diverse"), "medium": ("-play", "-diverse"), "large": ("-play", "-diverse")}
     return [
         published(
             f"antmaze-{maze}{kind}-v0",
-            f"ant_maze_new/Ant_maze_{file}_noisy_multistart_{starts}_multigoal_{kind == '-diverse'}_sparse.hdf5",
+            f"ant_maze_new/Ant_maze_{file}_noisy_multistart_{bool(kind)}_multigoal_{kind == '-diverse'}_sparse.hdf5",
             env=f"edp/antmaze-{maze}-d4rl-v0",
             domain="antmaze",
             dims=(29, 8),
@@ -166,7 +166,7 @@ def antmaze_tasks() -> list[Task]:
             made_from="walkers",
             transitions=1_000_000,
         )
-        for maze, (file, starts) in files.items()
+        for maze, file in files.items()
         for kind in kinds[maze]
     ]
 

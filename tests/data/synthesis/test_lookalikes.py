@@ -74,10 +74,10 @@ def test_noise_is_added_to_the_actions(tmp_path):
 
 
 def test_d4rls_hopper_policy_returns_what_d4rls_file_does(reference, tmp_path):
-    """1422 on average, give or take 60 (of 130 episodes; the standard error is 35)."""
+    """1422 on average, give or take 90 (of 65 episodes; the standard error is 50)."""
     policy = reference("policies/hopper__d4rl_medium-v2_sac.npz")
-    data = look_alike("hopper-medium-v2", tmp_path / "a.hdf5", [policy], transitions=60_000)
-    assert data.returns[:-1].mean() == pytest.approx(1422, abs=60)
+    data = look_alike("hopper-medium-v2", tmp_path / "a.hdf5", [policy], transitions=30_000)
+    assert data.returns[:-1].mean() == pytest.approx(1422, abs=90)
 
 
 def test_pen_is_made_from_a_clone_and_an_expert(reference, tmp_path):

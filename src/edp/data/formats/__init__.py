@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from edp.data.checks import check_exists
 from edp.data.log import Log
 from edp.errors import UserError
 from edp.files import check_writable
@@ -101,6 +102,7 @@ def refuse_other_files(name: str) -> None:
     suffix = Path(name).suffix.lower()
     if not path_is(name, Path.exists):
         raise UserError(f"{name}: no such file or folder")
+    check_exists(Path(name))
     if suffix in TABS:
         raise UserError(f"{name}: rename it to .csv (tabs are fine)")
     if suffix in PACKED:

@@ -8,7 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from edp.errors import UserError, first_line, unknown
+from edp.data.checks import check_exists
+from edp.errors import UserError, first_line, printable, unknown
 from edp.options import check_options, option
 
 RANGES = ("action_low", "action_high")  # may also be given in a TOML file
@@ -90,11 +91,6 @@ def choose_columns(columns: Columns, names: list[str], path: Path) -> ChosenColu
     return chosen
 
 
-def printable(name: str) -> str:
-    """Escape line breaks and the like in a name."""
-    return repr(name)[1:-1]
-
-
 def list_names(names: Iterable[str]) -> str:
     names = [printable(name) for name in names]
     return ", ".join(names[:12]) + (", …" if len(names) > 12 else "") or "nothing"
@@ -102,6 +98,7 @@ def list_names(names: Iterable[str]) -> str:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Read the meaning of columns, and the ranges of actions, from a TOML file."""
+    check_exists(path)
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

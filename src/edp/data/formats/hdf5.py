@@ -12,11 +12,13 @@ import numpy as np
 
 from edp.data.checks import check_exists, check_lengths
 from edp.data.dataset import read_steps
+from edp.data.environments import plain_environment
 from edp.data.formats import Format
-from edp.data.formats.columns import list_names, printable
+from edp.data.formats.columns import list_names
 from edp.data.log import LARGEST, OPTIONAL, PIECE, REQUIRED, BehaviourSummary, Log, Steps, find_timeouts
-from edp.errors import UserError, first_line
+from edp.errors import UserError, first_line, printable
 from edp.files import replacing
+from edp.memory import check_fits
 
 CHUNK_CACHE = 128 * 2**20  # bytes: chunks that a piece shares with the next one are unpacked once
 
@@ -34,19 +36,27 @@ def open_hdf5(path: Path, episode_limit: int | None = None) -> Log:
                 raise UserError(f"{path}: {key} are kept in other files (virtual or external): copy them into this one")
             if not is_written(entry.id):
                 raise UserError(f"{path}: not all {key} were written (is the file complete?)")
+            whole = key == "terminals" and "timeouts" not in columns  # timeouts are found from all of them
+            check_fits(bytes_at_once(entry, len(entry) if whole else PIECE), f"{path}: {key} need")
         attributes = dict(file.attrs)
         others = tuple(printable(name) for name in sorted(set(file) - {*REQUIRED, *OPTIONAL}))
+    env, options, refused = plain_environment(text_in(attributes.get("env")), env_options_in(attributes))
     return Log(
         name=str(path),
         pieces=lambda: hdf5_pieces(path, episode_limit),
         size=lengths["observations"],
         behaviours=behaviours_in(attributes),
-        regenerated=text_in(attributes.get("regenerated")),
-        env=text_in(attributes.get("env")),
-        env_options=env_options_in(attributes),
+        regenerated=printable(text_in(attributes.get("regenerated"))),
+        env=env,
+        env_options=options,
         reference=reference_in(attributes),
-        left_out=others,
+        left_out=(*others, *refused),
     )
+
+
+def column_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    with opened(path) as file:
+        return {key: entry.shape for key, entry in columns_of_file(file, path).items()}
 
 
 def hdf5_pieces(path: Path, episode_limit: int | None) -> Iterator[Steps]:
@@ -76,12 +86,21 @@ def opened(path: Path) -> Iterator[h5py.File]:
 
 
 def columns_of_file(file: h5py.File, path: Path) -> dict[str, h5py.Dataset]:
+    for key in (*REQUIRED, *OPTIONAL):
+        if not isinstance(file.get(key, getlink=True), h5py.HardLink | None):  # following it could open any file
+            raise UserError(f"{path}: {key} are a link to another place: copy them into this one")
     entries = {key: file.get(key) for key in (*REQUIRED, *OPTIONAL)}
     columns = {key: entry for key, entry in entries.items() if isinstance(entry, h5py.Dataset)}
     missing = [key for key in REQUIRED if key not in columns]
     if missing:
         raise UserError(f"{path}: missing {', '.join(missing)} (has: {list_names(sorted(file))})")
     return columns
+
+
+def bytes_at_once(entry: h5py.Dataset, rows: int) -> int:
+    """Return the memory that reading some rows takes, with a chunk of them unpacked."""
+    shapes = [(min(rows, entry.shape[0]), *entry.shape[1:]), *([entry.chunks] if entry.chunks else [])]
+    return sum(math.prod(shape) for shape in shapes) * entry.dtype.itemsize
 
 
 def is_in_other_files(data: h5py.h5d.DatasetID) -> bool:
@@ -103,7 +122,7 @@ def behaviours_in(attributes: Mapping[str, Any]) -> list[BehaviourSummary]:
     """Return the policies that made the file, if it was made by ``edp.data.synthesis``."""
     try:
         entries = [BehaviourSummary(**entry) for entry in json.loads(attributes["behaviours"])]
-        return [BehaviourSummary(str(a), int(b), int(c), float(d)) for a, b, c, d in entries]
+        return [BehaviourSummary(printable(str(a)), int(b), int(c), float(d)) for a, b, c, d in entries]
     except (KeyError, TypeError, ValueError, RecursionError, OverflowError):
         return []
 

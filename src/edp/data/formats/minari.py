@@ -10,17 +10,19 @@ from typing import Any
 import minari
 import numpy as np
 from gymnasium import spaces
-from h5py import File, h5d, h5o  # pyright: ignore
+from h5py import File, h5d, h5l, h5o  # pyright: ignore
 from minari.dataset.minari_dataset import parse_dataset_id
 from minari.dataset.minari_storage import MinariStorage
 from minari.storage.datasets_root_dir import get_dataset_path
 
+from edp.data.checks import check_exists
+from edp.data.environments import plain_environment
 from edp.data.formats import Format
 from edp.data.formats.hdf5 import is_in_other_files, is_written
 from edp.data.formats.spaces import check_space, flatten_values, part_names
 from edp.data.log import LARGEST, Log, Steps, join_steps
 from edp.envs.make import is_registered
-from edp.errors import UserError, first_line
+from edp.errors import UserError, first_line, printable
 
 PREFIX = "minari:"
 GATHER = 4096  # steps, at least, in a piece
@@ -56,6 +58,10 @@ def open_minari(name: str) -> Log:
     if not (path / "data").is_dir():
         raise UserError(f"{title}: not in {path.parent}: download it first, if Minari has it")
     try:
+        for file in path.rglob("*"):
+            check_exists(file)
+        for file in (path / "data").glob("*.hdf5"):
+            refuse_links(file)
         about = MinariStorage.read_raw_metadata(path / "data")
         missing = [key for key in ("observation_space", "action_space") if not isinstance(about.get(key), str)]
         if missing:  # Minari would then make the environment that the file names, and so run any code
@@ -71,7 +77,7 @@ def open_minari(name: str) -> Log:
             raise UserError(f"{title}: actions are {type(acted).__name__}, and only Box is supported")
         low, high = (tuple(float(number) for number in side.ravel()) for side in (acted.low, acted.high))
         finite = np.isfinite(low + high).all()
-        env, options = registered_environment(about)
+        env, options, refused = registered_environment(about)
         return Log(
             name=title,
             pieces=lambda: minari_pieces(storage, title),
@@ -82,6 +88,7 @@ def open_minari(name: str) -> Log:
             low=low if finite else (),
             high=high if finite else (),
             observation_names=tuple(part_names(seen)),
+            left_out=refused,
         )
     except UserError:
         raise
@@ -129,13 +136,21 @@ def refuse_other_count(what: str, said: int, there: int, title: str) -> None:
         raise UserError(f"{title}: {there} {what} are there, and its metadata say {said}; is the copy complete?")
 
 
+def refuse_links(path: Path) -> None:
+    """Refuse soft and external links. Following them could open any file."""
+    with File(path, "r") as file:
+        found = file.id.links.visit(lambda name, link: None if link.type == h5l.TYPE_HARD else name, info=True)
+    if found is not None:
+        raise ValueError(f"{printable(found.decode(errors='replace'))} is a link to another place")
+
+
 def refuse_unwritten(path: Path) -> None:
     def check(name: bytes) -> None:
         entry = h5o.open(file.id, name)
         if isinstance(entry, h5d.DatasetID) and is_in_other_files(entry):
-            raise ValueError(f"{name.decode(errors='replace')} is kept in other files")
+            raise ValueError(f"{printable(name.decode(errors='replace'))} is kept in other files")
         if isinstance(entry, h5d.DatasetID) and entry.shape and not is_written(entry):
-            raise ValueError(f"not all of {name.decode(errors='replace')} was written")
+            raise ValueError(f"not all of {printable(name.decode(errors='replace'))} was written")
 
     with File(path, "r") as file:
         h5o.visit(file.id, check)
@@ -155,8 +170,11 @@ def minari_episode_steps(episode: dict[str, Any], seen: spaces.Space, acted: spa
     )
 
 
-def registered_environment(about: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the environment to evaluate in, and its options. Only registered ones count: others could run any code."""
+def registered_environment(about: dict[str, Any]) -> tuple[str, dict[str, Any], tuple[str, ...]]:
+    """Return the environment to evaluate in and its options, or why it is left out.
+
+    Only registered environments with plain options count: others could run any code.
+    """
     for key in ("eval_env_spec", "env_spec"):
         try:
             spec = json.loads(about[key])
@@ -165,8 +183,9 @@ def registered_environment(about: dict[str, Any]) -> tuple[str, dict[str, Any]]:
             continue
         if isinstance(name, str) and is_registered(name):
             limit = spec.get("max_episode_steps")
-            return name, options | ({"max_episode_steps": limit} if isinstance(limit, int) and limit > 0 else {})
-    return "", {}
+            options |= {"max_episode_steps": limit} if isinstance(limit, int) and limit > 0 else {}
+            return plain_environment(name, options)
+    return "", {}, ()
 
 
 def reference_scores(about: dict[str, Any]) -> tuple[float, float] | None:

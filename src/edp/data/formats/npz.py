@@ -1,8 +1,9 @@
 """NumPy's ``.npz`` files, with the array names of D4RL's layout."""
 
+import math
 import zipfile
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -10,49 +11,67 @@ from edp.data.arrays import from_arrays
 from edp.data.checks import check_exists
 from edp.data.dataset import read_steps
 from edp.data.formats import Format
-from edp.data.formats.columns import list_names, printable
+from edp.data.formats.columns import list_names
 from edp.data.log import OPTIONAL, REQUIRED, Log
-from edp.errors import UserError, first_line
+from edp.errors import UserError, first_line, printable
 from edp.files import replacing
+from edp.memory import check_fits
+
+SUFFIX = ".npy"
 
 
 def open_npz(path: Path, episode_limit: int | None = None) -> Log:
-    arrays = read_npz(path)
+    arrays, others = read_npz(path, wanted=(*REQUIRED, *OPTIONAL))
     missing = [key for key in REQUIRED if key not in arrays]
     if missing:
-        raise UserError(f"{path}: missing {', '.join(missing)} (has: {list_names(sorted(arrays))})")
-    columns = {key: arrays[key] for key in (*REQUIRED, *OPTIONAL) if key in arrays}
-    for key, column in columns.items():
+        raise UserError(f"{path}: missing {', '.join(missing)} (has: {list_names(sorted([*arrays, *others]))})")
+    for key, column in arrays.items():
         if not column.ndim:
             raise UserError(f"{path}: {key} is one number, not a column")
-    others = tuple(printable(name) for name in sorted(arrays.keys() - columns.keys()))
-    return from_arrays(**columns, episode_limit=episode_limit, name=str(path), left_out=others)
+    left_out = tuple(printable(name) for name in sorted(others))
+    return from_arrays(**arrays, episode_limit=episode_limit, name=str(path), left_out=left_out)
 
 
-def read_npz(path: Path, kind: str = "file of arrays") -> dict[str, np.ndarray]:
-    """Read all arrays of a file. ``kind`` says in messages what the file should be."""
+def read_npz(
+    path: Path, kind: str = "file of arrays", wanted: Collection[str] = ()
+) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Read the wanted arrays of a file, or all of them. Returns them, and the names of the others.
+
+    ``kind`` says in messages what the file should be. The arrays' sizes are looked at first: a small file may hold
+    arrays that are larger than the memory.
+    """
     check_exists(path, kind)
     if not zipfile.is_zipfile(path):
         raise UserError(f"{path}: not a {kind} (it is no .npz file, or not a whole one)")
     try:
+        with zipfile.ZipFile(path) as archive:
+            names = {member.filename.removesuffix(SUFFIX): member for member in archive.infolist()}
+            chosen = {name: member for name, member in names.items() if not wanted or name in wanted}
+            check_fits(sum(member_size(archive, member) for member in chosen.values()), f"{path}: its arrays need")
         with np.load(path, allow_pickle=False) as file:
-            arrays = {name: read_member(file, name) for name in file.files}
+            arrays = {name: file[name] for name in chosen}
+    except UserError:
+        raise
     except Exception as error:  # zipfile, zlib and NumPy raise many kinds
-        raise UserError(f"{path}: not a {kind} ({first_line(error)})") from None
-    others = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
-    if others:
-        raise UserError(f"{path}: not a {kind} ({list_names(others)}: no array)")
-    return arrays
+        raise UserError(f"{path}: not a {kind} ({printable(first_line(error))})") from None
+    return arrays, [name for name in names if name not in arrays]
 
 
-def read_member(file: Any, name: str) -> np.ndarray:
-    """Read one array. NumPy's message about Python objects advises to unpickle them, which may run any code."""
-    try:
-        return file[name]
-    except ValueError as error:
-        if "Object arrays" not in str(error):
-            raise
-    raise ValueError(f"'{printable(name)}' holds Python objects: save it as numbers, or the file without it")
+def member_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
+    """Return the bytes that an array needs, from its header and the archive's directory. Nothing is expanded."""
+    name = printable(member.filename.removesuffix(SUFFIX))
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or not member.filename.endswith(SUFFIX):
+        raise ValueError(f"'{name}' is no array as NumPy writes it")
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        read_header = np.lib.format.read_array_header_1_0 if version[0] == 1 else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read_header(file)
+        if dtype.hasobject:  # NumPy's message advises to unpickle them, which may run any code
+            raise ValueError(f"'{name}' holds Python objects: save it as numbers")
+        size = math.prod(shape) * dtype.itemsize
+        if size != member.file_size - file.tell():
+            raise ValueError(f"'{name}' has shape {shape}, and {member.file_size - file.tell():,} bytes of numbers")
+    return size
 
 
 def write_npz(name: str, log: Log) -> str:

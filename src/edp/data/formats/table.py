@@ -24,10 +24,10 @@ from edp.data.formats.arrow import (
     refuse_empty_cells,
     stack_columns,
 )
-from edp.data.formats.columns import ChosenColumns, Columns, choose_columns, columns_from, printable
+from edp.data.formats.columns import ChosenColumns, Columns, choose_columns, columns_from
 from edp.data.formats.csv_faults import csv_header, csv_separator, encoding_hint
 from edp.data.log import PIECE, Log, Steps, plain_numbers
-from edp.errors import UserError, first_line
+from edp.errors import UserError, first_line, printable
 from edp.files import replacing
 
 TABLE_SUFFIXES = (".csv", ".parquet")
@@ -102,6 +102,8 @@ def table_files(path: Path) -> list[Path]:
         )
     if not files:
         raise UserError(f"{path}: no .csv and no .parquet file in this folder")
+    for file in files:
+        check_exists(file)
     return files
 
 

@@ -49,7 +49,7 @@ class SquashedGaussian(Actor):
     def __init__(self, arrays: Arrays):
         self.random = any(name in arrays for name in self.LOG_STD)
         names = self.MEAN + self.LOG_STD if self.random else self.MEAN
-        self.arrays = {name: np.asarray(arrays[name], np.float32) for name in names}
+        self.arrays = {name: finite_array(arrays, name) for name in names}
         layers = [(self.arrays[name], self.arrays[name.replace("w", "b")]) for name in names[::2]]
         self.obs_dim, self.act_dim = network_dims([*layers[:2], layers[2]])
         if self.random:
@@ -73,16 +73,17 @@ class ScaledGaussian(Actor):
     LAYERS, SCALES = ("l0", "l1", "l2"), ("in_shift", "in_scale", "out_shift", "out_scale", "log_std")
 
     def __init__(self, arrays: Arrays):
-        take = {name: np.asarray(arrays[name], np.float32) for name in self.SCALES}
+        take = {name: finite_array(arrays, name) for name in self.SCALES}
         self.layers = [
-            (np.asarray(arrays[f"{name}_weight"], np.float32).T, np.asarray(arrays[f"{name}_bias"], np.float32))
-            for name in self.LAYERS
+            (finite_array(arrays, f"{name}_weight").T, finite_array(arrays, f"{name}_bias")) for name in self.LAYERS
         ]
         self.obs_dim, self.act_dim = network_dims(self.layers)
         widths = {"in_shift": self.obs_dim, "in_scale": self.obs_dim}
         for name, array in take.items():
             if array.shape != (widths.get(name, self.act_dim),):
                 raise ValueError(f"{name} has shape {array.shape}")
+        if not take["in_scale"].all():
+            raise ValueError("in_scale has zeros, by which it divides")
         self.in_shift, self.in_scale, self.out_shift, self.out_scale, self.log_std = take.values()
 
     def __call__(self, inputs: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -91,6 +92,17 @@ class ScaledGaussian(Actor):
         mean = (np.tanh(hidden @ w1 + b1) @ w2 + b2) * self.out_scale + self.out_shift
         noise = rng.standard_normal(mean.shape, dtype=np.float32)
         return np.clip(mean + np.exp(self.log_std) * noise, -1, 1)
+
+
+def finite_array(arrays: Arrays, name: str) -> np.ndarray:
+    """Return an array of a policy in float32, after checking that its numbers are finite."""
+    if arrays[name].dtype.kind not in "biuf":
+        raise ValueError(f"{name} holds {arrays[name].dtype}, not numbers")
+    with np.errstate(over="ignore"):
+        array = np.asarray(arrays[name], np.float32)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds NaN, Inf or too large a number")
+    return array
 
 
 def network_dims(layers: list[tuple[np.ndarray, np.ndarray]]) -> tuple[int, int]:
@@ -107,7 +119,7 @@ LAYOUTS = {"w0": SquashedGaussian, "l0_weight": ScaledGaussian}
 
 
 def load_actor(path: Path) -> Actor:
-    arrays = read_npz(path, "policy file")
+    arrays, _ = read_npz(path, "policy file")
     for first, layout in LAYOUTS.items():
         if first in arrays:
             return build_actor(layout, arrays, path)

@@ -68,11 +68,14 @@ def replay(kitchen, demonstration: Demonstration, seed: int) -> Iterator[tuple]:
 
 
 def load_demonstrations(path: Path) -> list[Demonstration]:
-    arrays = read_npz(path, "log of demonstrations")
+    arrays, _ = read_npz(path, "log of demonstrations", (*COLUMNS, "length"))
     missing = [name for name in (*COLUMNS, "length") if name not in arrays]
     if missing:
         raise UserError(f"{path}: not a log of demonstrations: missing {', '.join(missing)}")
     lengths = arrays["length"]
+    for name, array in arrays.items():
+        if array.dtype.kind not in "iuf" or not np.isfinite(array).all():
+            raise UserError(f"{path}: {name} holds NaN, Inf, or no numbers")
     shapes = {name: arrays[name].shape for name in COLUMNS}
     wanted = {name: (int(lengths.sum()), width) for name, width in COLUMNS.items()}
     if shapes != wanted or lengths.ndim != 1 or lengths.dtype.kind not in "iu" or lengths.min(initial=2) < 2:

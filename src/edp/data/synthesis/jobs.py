@@ -2,13 +2,17 @@
 
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+
+from edp.errors import UserError
 
 Progress = Callable[[int], None]
 
@@ -41,7 +45,7 @@ def run_jobs(jobs: Sequence[Job], processes: int, on_progress: Progress, narrow:
     counters = context.Array("q", len(jobs), lock=False)
     with (
         environment_variables(worker_environment(narrow)),
-        ProcessPoolExecutor(min(processes, len(jobs)), context, set_counters, (counters,)) as pool,
+        ProcessPoolExecutor(min(processes, len(jobs)), context, start_worker, (counters,)) as pool,
     ):
         futures = [pool.submit(run_counted, job, i) for i, job in enumerate(jobs)]
         try:
@@ -50,6 +54,10 @@ def run_jobs(jobs: Sequence[Job], processes: int, on_progress: Progress, narrow:
                 if any(future.done() and future.exception() for future in futures):
                     break
             return [future.result() for future in futures]
+        except BrokenProcessPool:
+            raise UserError(
+                "a process that makes data was killed (too little memory?): try fewer `processes`"
+            ) from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -88,9 +96,18 @@ def environment_variables(values: dict[str, str]):
 COUNTERS: Any = None  # of a worker process: the rows that each job has made so far
 
 
-def set_counters(counters: Any) -> None:
+def start_worker(counters: Any) -> None:
+    """Prepare a worker process. It ends with the process that started it, even if that one is killed."""
     global COUNTERS
     COUNTERS = counters
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "only worker processes call this"
+    parent.join()
+    os._exit(1)
 
 
 def run_counted(job: Job, index: int) -> Part:

@@ -73,7 +73,7 @@ def load_behaviour(task: Task, file: Path, seed: int) -> behaviours.Actor:
     anywhere = " RG"
     starts = "R" if maze == "umaze" else anywhere
     targets = "G" if maze == "umaze" and "diverse" not in kind else anywhere
-    return behaviours.build_actor(WaypointAnt, read_npz(file, "policy file"), file, maze, starts, targets, seed)
+    return behaviours.build_actor(WaypointAnt, read_npz(file, "policy file")[0], file, maze, starts, targets, seed)
 
 
 def count_rows(task: Task, logs: Path | None, transitions: int) -> int:

@@ -105,6 +105,9 @@ def run_and_write(
     narrow = narrow and sum(job.rows for job in jobs) >= LARGE
     parts = run_jobs(jobs, processes or usable_cores(), on_progress, narrow)
     columns, made = concatenate([part.columns for part in parts]), []
+    for key, column in columns.items():
+        if not np.isfinite(column).all():
+            raise UserError(f"{path}: not written, because {env_id} gave {key} with NaN or Inf")
     for name, jobs in plan:
         own, parts = parts[: len(jobs)], parts[len(jobs) :]
         returns = np.concatenate([whole_returns(part, episode_return) for part in own])
@@ -207,7 +210,10 @@ def roll_out(
     rows: list[tuple] = []
     following, kept = len(envs), 0
     while len(rows) < count:
-        actions = actor(np.array([episode.inputs for episode in running]), rng)
+        with np.errstate(all="ignore"):  # the next line looks at the result
+            actions = actor(np.array([episode.inputs for episode in running]), rng)
+        if not np.isfinite(actions).all():
+            raise UserError(f"policy {behaviour.name!r} gave an action with NaN or Inf after {len(rows):,} steps")
         if noise:
             actions = np.clip(actions + noise * rng.standard_normal(actions.shape, dtype=np.float32), -1, 1)
         wanted = count - len(rows)
