@@ -2,23 +2,21 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test test-quick coverage test-faults lint types docs check-wheel bench compare picture clean
+.PHONY: run test test-quick test-faults lint types docs check-wheel bench compare picture clean
 
 run: .venv/ready  ## make the built-in data, train EDP on it, print the scores
 	$(BIN)/edp train local/hopper-medium-expert --steps 10000
 
-test: .venv/ready-dev  ## the test suite
-	$(BIN)/pytest
+test: .venv/ready-dev  ## the test suite, and the branches of src that it does not reach
+	$(BIN)/pytest --cov --cov-report=term:skip-covered
 
 test-quick: .venv/ready-dev  ## mathematics and contracts in small (within two minutes on two cores)
 	$(BIN)/pytest tests/test_networks.py tests/config tests/diffusion tests/policies tests/algorithms \
 		--deselect tests/algorithms/test_contract.py
 
-coverage: .venv/ready-dev  ## the test suite, and the branches of src that it does not reach
-	$(BIN)/pytest --cov --cov-report=term:skip-covered
-
-test-faults: .venv/ready-dev  ## many kills at random moments, and much damage (about 15 minutes)
-	EDP_KILLS=25 EDP_DAMAGES=25 $(BIN)/pytest -n0 tests/runs/test_checkpoints.py tests/training/test_resume.py tests/training/test_failures.py
+test-faults: .venv/ready-dev  ## many kills at random moments, much damage and malformed input (an hour or two)
+	$(BIN)/python benchmarks/faults.py --kills 200 --damages 500 --fuzz 3000 --json results/faults.json
+	EDP_KILLS=25 EDP_DAMAGES=25 $(BIN)/pytest -n0 tests/runs/test_checkpoints.py tests/runs/test_trust.py tests/training/test_resume.py tests/training/test_failures.py tests/training/test_removed.py
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check

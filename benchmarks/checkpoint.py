@@ -3,7 +3,8 @@
     python benchmarks/checkpoint.py [--json results/checkpoint.json]
 
 TD3+BC with a diffusion policy at walker2d's shapes: blocks of steps in turns, with a checkpoint at the beginning (it is
-written in the background while they run) and without. What the blocks with one take longer is its cost.
+written in the background while they run) and without. What the blocks with one take longer is its cost. Before each
+checkpoint, the rows of the logs are written to the disk (fsync); the time of that is given, too.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from edp.config.spec import TrainOptions
 from edp.devices.seeds import seed_keys
 from edp.files import write_json
 from edp.runs.checkpoints import Checkpoints
+from edp.runs.directory import Run
 from edp.training import epoch
 from edp.training.batch_source import make_batch_source
 
@@ -36,17 +38,21 @@ def main() -> None:
     states = epoch.init_states(InitialState(algorithm, policy, OBS, ACT), keys)
     step_keys = epoch.epoch_keys(keys, 1, STEPS)
     size = sum(leaf.nbytes for leaf in jax.tree.leaves(states))
-    times, blocked = {True: [], False: []}, []
+    times, blocked, synced = {True: [], False: []}, [], []
     with tempfile.TemporaryDirectory() as folder:
-        checkpoints = Checkpoints(Path(folder) / "checkpoints", total=2 * ROUNDS)
+        checkpoints, run = Checkpoints(Path(folder) / "checkpoints", total=2 * ROUNDS), Run(Path(folder))
         for block in range(-1, 2 * ROUNDS):  # the first one compiles
             saves = block >= 0 and block % 2 == 0
             start = time.perf_counter()
             if saves:
-                checkpoints.save(block + 1, states)
+                rows = run.tallies()
+                synced.append(time.perf_counter() - start)
+                checkpoints.save(block + 1, states, {"logs": rows})
                 blocked.append(time.perf_counter() - start)
             states, metrics, _ = epoch.epoch(algorithm.update, states, data, step_keys, batch_size=BATCH)
             jax.block_until_ready(metrics)
+            run.log_metrics({"step": block + 1, "metrics": {name: [float(v[0])] for name, v in metrics.items()}})
+            run.log_evaluation({"step": block + 1, "kind": "training", "scores": [[0.0] * 10]})
             if saves:
                 checkpoints.finish()
             if block >= 0:
@@ -59,11 +65,14 @@ def main() -> None:
         "megabytes": size / 1e6,
         "seconds_each": cost,
         "seconds_blocked": statistics.median(blocked),
+        "seconds_synced": statistics.median(synced),
         "steps_per_second": STEPS / without,
         "every_steps": EVERY,
         "share": cost / (EVERY / STEPS * without),
     }
     print(f"a checkpoint of {size / 1e6:.0f} MB costs {cost:.3f} s ({result['seconds_blocked']:.3f} s of them waiting)")
+    share = result["seconds_synced"] / cost
+    print(f"writing the rows before it to the disk takes {result['seconds_synced']:.4f} s, {share:.1%} of that")
     print(f"every {EVERY:,} steps ({EVERY / STEPS * without:.0f} s of training): {result['share']:.2%} of the time")
     if values.json:
         write_json(values.json, result)

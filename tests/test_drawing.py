@@ -2,6 +2,9 @@
 
 import base64
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from fake import ablate, check_svg, entries, make
@@ -69,3 +72,39 @@ def test_hostile_names_are_text_and_stay_in_the_folder(tmp_path):
 
 def test_no_figures_make_no_files(tmp_path):
     assert save_figures({}, tmp_path / "x") == []
+
+
+DRAW = """
+import sys
+from pathlib import Path
+from edp.drawing import drawing_style, save_figure
+with drawing_style():
+    from matplotlib.figure import Figure
+    figure = Figure(figsize=(2, 1))
+    figure.subplots().plot([0, 1], [1, 0])
+    save_figure(figure, Path(sys.argv[1]))
+"""
+STYLES = {
+    "another style": b"axes.facecolor: red\nlines.linewidth: 9\nfigure.facecolor: black\n",
+    "a backend to import": b"backend: module://evil_module\nbackend_fallback: False\n",
+    "no text": b"\xff\xfe\x00",
+    "wrong keys": b"nothing: 3\naxes.facecolor\n",
+}
+
+
+@pytest.mark.parametrize("style", [*STYLES, "a pipe"])
+def test_a_matplotlibrc_in_the_current_folder_is_ignored(style, tmp_path):
+    folder = tmp_path / "downloaded"
+    folder.mkdir()
+    (folder / "evil_module.py").write_text("import os\nos._exit(9)\n")
+    if style == "a pipe":
+        os.mkfifo(folder / "matplotlibrc")
+    else:
+        (folder / "matplotlibrc").write_bytes(STYLES[style])
+    pictures = []
+    for place in (tmp_path, folder):
+        pictures.append(tmp_path / f"{place.name}.png")
+        command = [sys.executable, "-P", "-c", DRAW, str(pictures[-1])]
+        done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert pictures[0].read_bytes() == pictures[1].read_bytes()

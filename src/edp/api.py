@@ -10,15 +10,18 @@ from edp.config.choice import choose
 from edp.data import formats
 from edp.data.log import Log
 from edp.files import keep_compiled_programs
+from edp.memory import limited_memory, parse_size
 from edp.training import prepare
 
 
-def open_log(data: str | Path, columns: Mapping[str, Any] | None = None) -> Log:
+def open_log(data: str | Path, columns: Mapping[str, Any] | None = None, *, max_memory: int | str | None = None) -> Log:
     """Open a file, a folder of tables, or a name with a prefix such as ``minari:``.
 
-    ``columns`` gives the meaning of a table's columns.
+    ``columns`` gives the meaning of a table's columns. A file that is read at once (``.npz``) is refused if it needs
+    more than ``max_memory``, in bytes or as ``"4GB"``, or more than is free.
     """
-    return formats.open_log(str(data), columns or {})
+    with limited_memory(parse_size(str(max_memory)) if max_memory is not None else None):
+        return formats.open_log(str(data), columns or {})
 
 
 def write(log: Log, to: str | Path) -> str:

@@ -3,9 +3,11 @@
 import base64
 import io
 import re
+import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,12 +37,27 @@ LONGEST_NAME = 100  # characters of a file's name
 
 @contextmanager
 def drawing_style() -> Iterator[None]:
-    """Set Matplotlib up. Figures are made and saved inside this context."""
-    import matplotlib
+    """Set Matplotlib up. Matplotlib is imported, and figures are made and saved, inside this context.
 
-    with matplotlib.rc_context(FIGURE_STYLE), warnings.catch_warnings():  # pyright: ignore
+    Figures have Matplotlib's default style and ours, whatever a ``matplotlibrc`` says.
+    """
+    matplotlib = import_matplotlib()
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(FIGURE_STYLE)
         warnings.filterwarnings("ignore", "Glyph .* missing")  # names may be in any script
         yield
+
+
+def import_matplotlib() -> Any:
+    """Import Matplotlib from another folder, because it reads the ``matplotlibrc`` of the current folder first.
+
+    That file may have come with downloaded data, and can name code to import.
+    """
+    if "matplotlib" not in sys.modules:
+        with suppress(OSError), chdir(Path(__file__).parent):  # the current folder may have been deleted
+            import_module("matplotlib")
+    return import_module("matplotlib")
 
 
 def fix_layout(figure: "Figure") -> "Figure":

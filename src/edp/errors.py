@@ -24,3 +24,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
 def first_line(error: Exception) -> str:
     """The first line of an error's message, or its type if it has none."""
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def printable(text: str) -> str:
+    """Escape everything that a terminal would not show as a character, such as line breaks and colours."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

@@ -33,7 +33,7 @@ def report(*folders, out):
 
 @pytest.fixture(scope="module")
 def trained(hopper_file, tmp_path_factory):
-    words = ("--critic-hidden", "8", "--eas", "6", "--calls", "3", "--seeds", "2")
+    words = ("--critic-hidden", "8", "--eas", "6", "--eas-after", "0", "--calls", "3", "--seeds", "2")
     return train(hopper_file, tmp_path_factory.mktemp("runs") / "edp", *words)
 
 

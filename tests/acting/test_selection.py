@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from edp.acting.actors import Actors
 from edp.acting.selection import Selection, act, select_action
+from edp.algorithms import TD3BC, InitialState
+from edp.config.spec import DataOptions, EvalOptions, Spec, TrainOptions
+from edp.data.tasks import get_task
+from edp.data.units import identity_units
 from edp.networks import Critic
 from edp.policies import DiffusionConfig, GaussianConfig
 from edp.policies.base import PLAIN, Control
@@ -100,3 +105,24 @@ def test_the_ways_of_acting_share_one_compiled_program():
     ]
     assert act._cache_size() == before + 1  # pyright: ignore[reportAttributeAccessIssue]
     assert not np.array_equal(seen[0], seen[1])
+
+
+def test_eas_starts_after_its_first_step_unless_it_is_asked_for():
+    options = EvalOptions(eas=10, eas_after=500, eas_spread=0.1)
+    assert options.at(500) == options
+    assert (options.at(499).eas, options.at(499).eas_spread) == (1, 0.0)
+    assert options.with_values(eas=4).at(0).eas == 4
+    assert options.with_values(eas=4, eas_after=7).at(0).eas == 1
+    assert options.with_values(episodes=3).at(0).eas == 1
+
+
+@pytest.mark.parametrize(("step", "candidates"), [(6, 1), (7, 4)])
+def test_actors_of_early_states_do_not_select(step, candidates):
+    options, policy = EvalOptions(eas=4, eas_after=7), DiffusionConfig(hidden=(8,), calls=3)
+    spec = Spec(
+        get_task("hopper-medium-v2"), TD3BC(), policy, DataOptions(), TrainOptions(), options, identity_units(3, 2)
+    )
+    init = InitialState(spec.algorithm, policy, 3, 2)
+    states = jax.vmap(init)(jax.random.split(jax.random.key(0), 2))._replace(step=jnp.full(2, step))
+    for place in (states, jax.tree.map(np.asarray, states)):  # on the device, and as loaded from a checkpoint
+        assert Actors.from_states(spec, options, place).selection.candidates == candidates

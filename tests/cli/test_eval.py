@@ -22,7 +22,12 @@ def test_eval_gives_the_score_of_the_last_evaluation_again(run_folder, capsys):
 
 
 def test_eval_takes_options_over_those_of_the_run(run_folder):
-    assert main(["eval", str(run_folder), "--episodes", "1", "--act-with", "online", "--act-sampler", "ddim"]) == 0
+    assert (
+        main(
+            ["eval", str(run_folder), "--episodes", "1", "--act-with", "online", "--act-sampler", "ddim", "--eas", "2"]
+        )
+        == 0
+    )
     after = json.loads((run_folder / "evaluations.jsonl").read_text(encoding="utf-8").splitlines()[-1])
     assert np.shape(after["returns"]) == (2, 1)
     assert (after["options"]["eas"], after["options"]["act_sampler"]) == (2, "ddim")

@@ -55,7 +55,11 @@ def test_half_written_and_foreign_lines_are_passed_over(tmp_path):
         file.write('{"step": 5, "metrics": {"bc_loss": "x", "new": [null, 1, "no"]}}\n{"step": 7, "metrics": 4}\n')
     (entry,) = entries(folder)
     assert not entry.damage
-    assert entry.notes == ["1 of 15 lines of evaluations.jsonl cannot be read", "2 evaluation(s) could not be read"]
+    assert entry.notes == [
+        "2 of 14 lines of metrics.jsonl cannot be read",
+        "2 of 15 lines of evaluations.jsonl cannot be read",
+        "1 evaluation(s) could not be read",
+    ]
     assert len(entry.curve.steps) == 12
     build_page([entry], "title")
 
@@ -103,7 +107,7 @@ def test_an_odd_config_is_damage_of_its_own_run_alone(tmp_path, part, value):
     assert main(["report", str(tmp_path), "--paper", "--out", str(tmp_path / "r.html")]) == 0
 
 
-def test_numbers_beyond_all_bounds_are_damage(tmp_path, capsys):
+def test_numbers_beyond_all_bounds_are_left_out(tmp_path, capsys):
     folder = make(tmp_path / "a")
     with open(folder / "metrics.jsonl", "a", encoding="utf-8") as file:
         file.write('{"step": 13000, "metrics": {"bc_loss": [' + "9" * 400 + "]}}\n")
@@ -111,7 +115,8 @@ def test_numbers_beyond_all_bounds_are_damage(tmp_path, capsys):
     config["training"]["steps"] = 0
     (tmp_path / "b" / "config.json").write_text(json.dumps(config), encoding="utf-8")
     found = entries(tmp_path)
-    assert "Overflow" in found[0].damage
+    assert not found[0].damage
+    assert found[0].notes == ["1 of 13 lines of metrics.jsonl cannot be read"]
     assert main(["runs", str(tmp_path)]) == 0
 
 

@@ -70,7 +70,9 @@ class TestDamage:
         config["policy"]["hidden"] = [17, 17]
         (copy / "config.json").write_text(json.dumps(config), encoding="utf-8")
         before = sorted((copy / "checkpoints").iterdir()), (copy / "metrics.jsonl").read_bytes()
-        assert "of another run" in fails("train", "--resume", copy, "--steps", STEPS + 10)
+        said = fails("train", "--resume", copy, "--steps", STEPS + 10)
+        assert "config.json: changed or damaged after the checkpoint" in said
+        assert "(policy.hidden[0] is 17, and was 16)" in said
         assert before == (sorted((copy / "checkpoints").iterdir()), (copy / "metrics.jsonl").read_bytes())
 
     def test_is_told_when_evaluating(self, copy, capsys):

@@ -27,8 +27,8 @@ def test_lines_that_a_crash_left_unfinished_are_passed_over(copy):
     with open(copy / "metrics.jsonl", "a", encoding="utf-8") as file:
         file.write('{"step": 420, "metr')
     assert run.metrics() == rows
-    run.log_metrics({"step": 440})
-    assert run.metrics() == [*rows, {"step": 440}]
+    run.log_metrics({"step": 440, "metrics": {"loss": [1.0]}})
+    assert run.metrics() == [*rows, {"step": 440, "metrics": {"loss": [1.0]}}]
 
 
 def test_a_running_run_is_evaluated_at_its_last_checkpoint(copy, capsys):

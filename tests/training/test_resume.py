@@ -86,10 +86,9 @@ def test_signals_stop_with_a_checkpoint_and_resume_goes_on(number, hopper_file, 
 def test_a_larger_budget_goes_on_where_the_run_ended(hopper_file, whole, tmp_path):
     """Also in the middle of an epoch: 250 is no multiple of 20."""
     out = tmp_path / "longer"
-    subprocess.run(command(*train(hopper_file, out, "--steps", 250)), check=True, capture_output=True)
+    assert main([str(word) for word in train(hopper_file, out, "--steps", 250)]) == 0
     assert Run.open(out).status["step"] == 250
-    done = command("train", "--resume", out, "--steps", STEPS)
-    subprocess.run(done, check=True, capture_output=True)
+    assert main(["train", "--resume", str(out), "--steps", str(STEPS)]) == 0
     for (name, a), b in zip(arrays(out).items(), arrays(whole).values(), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4, err_msg=name)
 

@@ -106,7 +106,7 @@ class Evaluator:
                 "returns": [finite_or_none(row) for row in played.returns.tolist()],
                 "lengths": played.lengths.tolist(),
                 "failures": failures,
-                "options": asdict(self.options),
+                "options": asdict(self.options.at(step)),
             }
         )
         run.log_time({"step": step, "kind": kind, "evaluation_seconds": round(seconds, 2)})

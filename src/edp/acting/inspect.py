@@ -87,7 +87,7 @@ def compare_actions(spec: Spec, states: Any, dataset: Dataset) -> dict[str, Any]
 
 def play_episode(spec: Spec, actors: Actors, env: gymnasium.Env, seed: int) -> dict[str, Any]:
     """Play one episode of one seed's actors: rewards, values, candidates and positions."""
-    options, units = spec.evaluation, spec.units
+    units = spec.units
     choose = partial(rate, actors.policies, actors.critics, selection=actors.selection)
     obs, _ = env.reset(seed=seed)
     rewards, values, choices, path, over = [], [], [], [position_of(env, obs)], False
@@ -122,7 +122,7 @@ def play_episode(spec: Spec, actors: Actors, env: gymnasium.Env, seed: int) -> d
                 "actions": json_numbers(units.actions_from_network(choices[at][0][:CANDIDATES])),
                 "chosen": choices[at][2] if choices[at][2] < CANDIDATES else None,
             }
-            for at in (spaced_indices(len(rewards), CHOICES) if options.eas > 1 else ())
+            for at in (spaced_indices(len(rewards), CHOICES) if actors.selection.candidates > 1 else ())
         ]
     return seen
 

@@ -1,7 +1,8 @@
 """Trained policies for use: NumPy in, NumPy out."""
 
+import math
 import warnings
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from edp.acting.actors import Actors
 from edp.acting.selection import act_flat, initial_memories
 from edp.config.spec import EvalOptions, Spec
 from edp.errors import UserError, unknown
-from edp.options import check_options
 from edp.runs.directory import Run
 from edp.runs.load import load_checkpoint
 
@@ -60,7 +60,13 @@ class LoadedPolicy:
         inputs = self.units.observations_to_network(rows[None]), rewards, steps, self._keys
         self._memories, actions = act_flat(self._structure, self._leaves, self._memories, *inputs)
         self._step += 1
-        chosen = self.units.actions_from_network(np.asarray(actions)[0])
+        found = np.asarray(actions)[0]
+        chosen = self.units.actions_from_network(found)
+        if not math.isfinite(np.vdot(found, found)) and not np.isfinite(found).all():  # the product alone is faster
+            raise UserError(
+                "the policy's action is NaN or Inf: its parameters are (the seed failed in training), or the "
+                "observation is so far from the data that the network's numbers overflow"
+            )
         return chosen[0] if obs.ndim == 1 else chosen
 
 
@@ -91,7 +97,7 @@ def load_policy(
     for name in acting:
         if name not in known:
             raise unknown("option of acting", name, known)
-    options = check_options(replace(spec.evaluation, **acting))
+    options = spec.evaluation.with_values(**acting)
     actors = Actors.from_states(spec, options, found.tree)
     seed = spec.seeds[0] if seed is None else seed
     if seed not in spec.seeds:

@@ -7,7 +7,7 @@ import sys
 from importlib import import_module
 
 import edp
-from edp.errors import UserError, unknown
+from edp.errors import UserError, printable, unknown
 from edp.files import keep_compiled_programs
 
 HELP = """\
@@ -54,14 +54,14 @@ def main(argv: list[str] | None = None) -> int:
     except UserError as error:
         from edp.cli.parser import as_flags
 
-        print(f"edp: {as_flags(str(error))}", file=sys.stderr)
+        print(f"edp: {printable(as_flags(str(error)))}", file=sys.stderr)
         return EXIT_USER_ERROR
     except BrokenPipeError:  # the program that reads the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_USER_ERROR
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print(f"edp: {where}{error.strerror or error}", file=sys.stderr)
+        print(f"edp: {printable(f'{where}{error.strerror or error}')}", file=sys.stderr)
         return EXIT_USER_ERROR
     except KeyboardInterrupt:
         print("edp: interrupted", file=sys.stderr)

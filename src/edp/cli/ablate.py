@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edp.cli.parser import Parser, given_options
-from edp.errors import UserError, unknown
+from edp.errors import UserError, printable, unknown
 
 
 class Acting(NamedTuple):
@@ -82,15 +82,12 @@ def ablate_acting(argv: list[str]) -> int:
     from edp.acting.evaluator import Evaluator
     from edp.cli.display import evaluation_line
     from edp.cli.locate import load_noting
-    from edp.options import check_options
     from edp.runs.directory import Run
     from edp.runs.rows import finite_or_none
 
     folder = Run.open(values.run)
     spec, found = load_noting(folder)
-    options = [
-        check_options(replace(spec.evaluation, **chosen, **{ablation.option: value})) for value in ablation.values
-    ]
+    options = [spec.evaluation.with_values(**chosen, **{ablation.option: value}) for value in ablation.values]
     options = [replace(option, eas_spread=0.0) if option.eas == 1 else option for option in options]
     for option in options:
         acting_sampler(spec.algorithm, spec.policy, option)
@@ -166,7 +163,7 @@ def save_ablation(path: Path, content: dict[str, Any], measure: str) -> None:
     from edp.report.figures import single_ablation_figure
 
     write_json(path.with_suffix(".json"), content)
-    print(path.with_suffix(".json"))
+    print(printable(str(path.with_suffix(".json"))))
     ablation = ablation_from_scores(content["label"], content["values"], content["scores"])
     save_figure(single_ablation_figure(content["title"], measure, ablation), path.with_suffix(".png"))
-    print(path.with_suffix(".png"))
+    print(printable(str(path.with_suffix(".png"))))

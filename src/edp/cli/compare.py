@@ -23,11 +23,26 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--by", choices=("rat", "oms"), default="rat", help="the last ten evaluations, or the best one")
     values = parser.parse(argv)
 
-    from edp.report.collect import summarise
+    from edp.cli.progress import note
+
+    entries = [read_entry(path) for path in values.runs]
+    methods, episodes = scores_by_method(entries, values.by)
+    for entry in entries:
+        for text in entry.log_notes:
+            note(f"{entry.folder}: {text}")
+    print_comparison(methods, episodes)
+    return 0
+
+
+def read_entry(folder: Path) -> "Entry":
+    """Read the scores of a run."""
+    from edp.report.collect import DAMAGE, damage_text, summarise
     from edp.runs.directory import Run
 
-    print_comparison(*scores_by_method([summarise(Run.open(path)) for path in values.runs], values.by))
-    return 0
+    try:
+        return summarise(Run.open(folder))
+    except DAMAGE as error:
+        raise UserError(f"{folder}: {damage_text(folder, error)}") from None
 
 
 def scores_by_method(entries: "list[Entry]", measure: str) -> "tuple[dict[str, np.ndarray], int]":
@@ -67,19 +82,20 @@ def print_comparison(methods: "dict[str, np.ndarray]", episodes: int) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from edp.cli.terminal import shown
     from edp.report.statistics import bootstrap_interval, cautions, iqm, mean_interval
 
     console, names = Console(), list(methods)
     table = Table("method", "IQM", "mean over seeds", "seeds × tasks")
     for name, scores in methods.items():
         mean, size = mean_interval(scores.mean(axis=1)), f"{scores.shape[0]} × {scores.shape[1]}"
-        table.add_row(name, str(bootstrap_interval(iqm, scores)), str(mean), size)
+        table.add_row(shown(name), str(bootstrap_interval(iqm, scores)), str(mean), size)
     console.print(table)
     if len(names) > 1:
-        pairs = Table("is better than", *names)
+        pairs = Table("is better than", *map(shown, names))
         for first in names:
             cells = ["" if first == second else improvement_text(methods[first], methods[second]) for second in names]
-            pairs.add_row(first, *cells)
+            pairs.add_row(shown(first), *cells)
         console.print(pairs)
     for caution in cautions(min(len(scores) for scores in methods.values()), episodes):
         console.print(f"caution: {caution}", highlight=False)

@@ -6,7 +6,7 @@ from pathlib import Path
 from edp.cli import data_logs
 from edp.cli.data_list import list_tasks
 from edp.cli.parser import Parser
-from edp.errors import UserError, unknown
+from edp.errors import UserError, printable, unknown
 from edp.files import cache_folder
 
 HELP = """\
@@ -71,9 +71,9 @@ def make_data(argv: list[str]) -> int:
 
     if values.what in tasks.TASKS:
         task = tasks.get_task(values.what)
-        print(make_built_in(task, values) if task.local else make_look_alike(task, values))
+        print(printable(str(make_built_in(task, values) if task.local else make_look_alike(task, values))))
     elif values.what.endswith(".hdf5"):
-        print(make_new(Path(values.what), values))
+        print(printable(str(make_new(Path(values.what), values))))
     else:
         raise unknown("task (and a new file's name ends in .hdf5)", values.what, tasks.TASKS)
     return 0
@@ -163,6 +163,7 @@ def get_data(argv: list[str]) -> int:
     values = parser.parse(argv)
 
     from edp.cli.locate import download_with_bar
+    from edp.cli.progress import note
     from edp.data import formats, locate, tasks
 
     if formats.prefix_of(values.task):
@@ -171,5 +172,10 @@ def get_data(argv: list[str]) -> int:
     task = tasks.get_task(values.task)
     if task.local:
         raise UserError(f"{task.name} is made on this machine: edp data make {task.name}")
-    print(locate.file_on_disk(task) or download_with_bar(task))
+    path = locate.file_on_disk(task)
+    if path is None:
+        path = download_with_bar(task)
+    elif described := locate.describe_download(path):
+        note(described)
+    print(printable(str(path)))
     return 0

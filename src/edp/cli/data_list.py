@@ -80,6 +80,7 @@ def task_facts(task) -> dict[str, str]:
     facts = {
         "data": f"{path or 'not here'}{' (regenerated)' if path and path == locate.look_alike_on_disk(task) else ''}",
         "published as": tasks.SERVER + task.url if task.url else "",
+        "size": f"{task.size:,} bytes" if task.size else "",
         "sha256": task.sha256 or "",
         "transitions": f"about {task.transitions:,}" if task.transitions else "",
         "look-alikes": as_flags(lookalikes.NEEDED.get(task.made_from, "").format(env=task.env)),

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from edp.cli.parser import Parser, add_columns, as_flags, columns_of, flag
+from edp.cli.parser import Parser, add_columns, add_max_memory, as_flags, columns_of, flag
 from edp.cli.signals import ending_on_sigterm
-from edp.errors import UserError
+from edp.errors import UserError, printable
 
 CHECK = """Look at data before training on it: what is in it, what looks wrong, and what that would do to training. It
 also draws a page of pictures. The exit code is 1 if training would refuse the data, or learn something wrong from
@@ -25,6 +25,7 @@ def check_data(argv: list[str]) -> int:
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"the page of pictures ({', '.join(PICTURES)})")
     parser.add_argument("--no-picture", action="store_true", help="draw nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    add_max_memory(parser)
     add_columns(parser)
     values = parser.parse(argv)
 
@@ -48,15 +49,16 @@ def check_data(argv: list[str]) -> int:
     else:
         print_health(examined, log)
         if not values.no_picture:
-            print(f"pictures: {page}")
+            print(printable(f"pictures: {page}"))
     return EXIT_BAD if any(finding.level != "note" for finding in examined.findings) else 0
 
 
 def print_health(examined, log) -> None:
     import numpy as np
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
+
+    from edp.cli.terminal import shown
 
     console = Console()
     cut = ", the last one not finished" if examined.unfinished else ""
@@ -72,16 +74,16 @@ def print_health(examined, log) -> None:
     if log.left_out:
         lines.append(f"not used: {', '.join(log.left_out[:12])}{', …' if len(log.left_out) > 12 else ''}")
     for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.print(printable(line), highlight=False, markup=False, soft_wrap=True)
     gaps = any(column.not_finite for column in examined.columns)
     table = Table("", "column", "lowest", "mean", "highest", "std", *(["no number"] if gaps else []))
     for column in examined.columns:
         numbers = [f"{number:.5g}".replace("nan", "") for number in (column.low, column.mean, column.high, column.std)]
         missing = [f"{column.not_finite:,} of {examined.rows:,}" if column.not_finite else ""] if gaps else []
-        table.add_row(column.kind, escape(column.name), *numbers, *missing)
+        table.add_row(column.kind, shown(column.name), *numbers, *missing)
     console.print(table)
     for finding in examined.findings:
-        text = f"[{LEVELS[finding.level]}]{finding.level}[/]: {escape(finding.what)}\n  {escape(finding.effect)}"
+        text = f"[{LEVELS[finding.level]}]{finding.level}[/]: {shown(finding.what)}\n  {shown(finding.effect)}"
         console.print(text, highlight=False, soft_wrap=True)
     if not examined.findings:
         console.print("nothing looks wrong", highlight=False)
@@ -103,6 +105,7 @@ def convert_data(argv: list[str]) -> int:
     parser = Parser("edp data convert", CONVERT, "FROM TO")
     add_source(parser)
     add_target(parser)
+    add_max_memory(parser)
     add_columns(parser)
     values = parser.parse(argv)
 
@@ -125,7 +128,7 @@ def convert_data(argv: list[str]) -> int:
         place = formats.write_log(values.to, log)
     if formats.loses_steps(values.to, log):
         note(f"{values.to}: the last steps of episodes that were cut off are left out: their next state is unknown")
-    print(place)
+    print(printable(place))
     return 0
 
 
@@ -164,7 +167,7 @@ def record_data(argv: list[str]) -> int:
         )
     with ending_on_sigterm():
         place = formats.write_log(values.to, log)
-    print(f"{place}: {log.size:,} steps")
+    print(printable(f"{place}: {log.size:,} steps"))
     return 0
 
 

@@ -23,6 +23,7 @@ from edp.cli.terminal import score_text, sparkline
 from edp.config.spec import Spec
 from edp.data.dataset import Dataset
 from edp.envs.make import MOST_STEPS
+from edp.errors import printable
 from edp.runs.scores import nan_mean
 from edp.training.loop import Compiled, Epoch, SeedFailed
 
@@ -42,7 +43,7 @@ def display(
     algorithm, policy = (spec.to_json()[part]["name"] for part in ("algorithm", "policy"))
     size = f"{len(dataset.obs):,} transitions, {len(dataset.returns):,} episodes"
     console.print(
-        f"data   {place} ({size}{look_alike_mark(dataset)})",
+        printable(f"data   {place} ({size}{look_alike_mark(dataset)})"),
         soft_wrap=True,
         highlight=False,
         markup=False,
@@ -52,7 +53,7 @@ def display(
         highlight=False,
     )
     resumed = f", resumed after {step:,} steps" if step else ""
-    console.print(f"run    {folder}{resumed}", soft_wrap=True, highlight=False, markup=False)
+    console.print(printable(f"run    {folder}{resumed}"), soft_wrap=True, highlight=False, markup=False)
     if console.is_terminal:
         with live_display(spec, step, console) as show:
             yield show
@@ -100,7 +101,7 @@ def live_display(spec: Spec, step: int, console: Console) -> Iterator[Callable[[
         elif isinstance(event, Validation):
             console.print(validation_line(event), highlight=False, markup=False, soft_wrap=True)
         elif isinstance(event, SeedFailed):
-            warnings.plain = f"seed {event.seed} failed: {event.why}"
+            warnings.plain = printable(f"seed {event.seed} failed: {event.why}")
             console.print(warnings.plain, highlight=False, markup=False)
 
     with Live(Group(bar, scores, losses, warnings), console=console, refresh_per_second=4):
@@ -120,7 +121,7 @@ def plain_display(spec: Spec) -> Callable[[Event], None]:
         elif isinstance(event, Validation):
             print(validation_line(event), flush=True)
         elif isinstance(event, SeedFailed):
-            print(f"seed {event.seed} failed: {event.why}", flush=True)
+            print(printable(f"seed {event.seed} failed: {event.why}"), flush=True)
         elif event.step == spec.training.steps or event.step * 10 // spec.training.steps > shown:
             shown = event.step * 10 // spec.training.steps
             print(f"step {event.step:>9,}  {event.steps_per_second:.0f} steps/s  {loss_text(event)}", flush=True)
@@ -140,7 +141,7 @@ def failure_lines(event: Evaluation, most: int = 3) -> list[str]:
     rest = [f"  and {len(event.failures) - most} more"] if len(event.failures) > most else []
     no_limit = "the environment has no time limit (max_episode_steps)"
     cut = [f"  cut off after {MOST_STEPS:,} steps, because {no_limit}: {event.cut} episodes"] if event.cut else []
-    return [f"  failed: {failure}" for failure in event.failures[:most]] + rest + cut
+    return [printable(f"  failed: {failure}") for failure in event.failures[:most]] + rest + cut
 
 
 def short_measure(spec: Spec) -> str:

@@ -56,7 +56,7 @@ def main(argv: list[str]) -> int:
     if values.video:
         video.check_video_path(values.video)
     camera = video.filmed_env(spec.task.env, **json.loads(spec.task.env_options)) if values.video else None
-    options = check_options(replace(spec.evaluation, **given_options([EvalOptions], values)))
+    options = spec.evaluation.with_values(**given_options([EvalOptions], values))
     evaluation = Evaluator(spec, options)(found.tree, found.step, run, "eval", failed=found.failed)
     print_evaluation(spec, evaluation, options, run)
     if camera:
@@ -79,13 +79,14 @@ def value_offline(values) -> int:
 
     run = Run.open(values.run)
     spec = load.read_spec(run)
+    load.check_config(run, spec)
     if spec.policy.reads_histories:
         raise UserError(
             "--offline is for policies that act on the current observation, and a transformer reads histories"
         )
     if values.video:
         raise UserError("--video shows an environment, and --offline has none")
-    options = check_options(replace(spec.evaluation, **given_options([EvalOptions], values)))
+    options = spec.evaluation.with_values(**given_options([EvalOptions], values))
     fqe_options = check_options(fqe.FQEOptions(**given_options([fqe.FQEOptions], values)))
     acting_sampler(spec.algorithm, spec.policy, options)  # refuses wrong options before the data is read
     steps = Checkpoints(run.checkpoints).steps() or [None]  # a run of schema 2 has one without a step

@@ -19,12 +19,14 @@ from edp.runs.load import NoCheckpointError, load_checkpoint
 
 
 def download_with_bar(task: Task) -> Path:
-    """Download the file of a task, with a bar of the bytes."""
+    """Download the file of a task, with a bar of the bytes, and say what was downloaded."""
     console = Console(stderr=True)
     columns = TextColumn(task.file), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         shown = bar.add_task(task.file, total=None)
-        return locate.download_task(task, lambda done, total: bar.update(shown, completed=done, total=total or None))
+        path = locate.download_task(task, lambda done, total: bar.update(shown, completed=done, total=total or None))
+    note(locate.describe_download(path))
+    return path
 
 
 def find_file(task: Task, quiet: bool = False) -> Path:
@@ -51,6 +53,8 @@ def load_noting(run: Run, step: int | str | None = None) -> tuple[Spec, Checkpoi
         if error.kind == "fqe":
             raise UserError(f"{error} (edp eval {run.folder} --offline)") from None
         raise
+    for text in run.odd_rows():
+        note(text)
     for damaged in found.damaged:
         note(f"{damaged}; that of step {found.step:,} is used")
     return spec, found

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn, get_args, get_origin, get_type_hints
 
 from edp.errors import UserError, unknown
+from edp.memory import limit_memory, parse_size
 
 OPTION_IN_TEXT = re.compile(r"`([a-z][a-z0-9_]*)(?:=([^`\n]*))?`")
 
@@ -83,6 +84,22 @@ def add_columns(parser: Parser) -> None:
     title = f"columns of a table ({table_suffixes()}); names may contain *, or come from --columns FILE"
     parser.add_argument("--columns", type=Path, metavar="FILE", help="a TOML file that says what the columns mean")
     parser.add_fields(Columns, title)
+
+
+def add_max_memory(parser: Parser) -> None:
+    parser.add_argument(
+        "--max-memory",
+        type=parse_size,
+        action=LimitMemory,
+        metavar="SIZE",
+        help="refuse data that needs more memory than this, for example 4GB (default: what is free)",
+    )
+    limit_memory(None)
+
+
+class LimitMemory(argparse.Action):
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        limit_memory(values)
 
 
 def columns_of(values: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -5,18 +5,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from edp.cli.parser import as_flags
+from edp.errors import printable
 
 
 @contextmanager
 def counting(title: str, total: int) -> Iterator[Callable[[int], None]]:
     """A bar that counts to ``total``. Without a terminal, a line at each quarter."""
-    console = Console(stderr=True)
+    console, title = Console(stderr=True), printable(title)
     if console.is_terminal:
         with Progress(
-            TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console
+            TextColumn(escape(title)), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console
         ) as bar:
             task = bar.add_task(title, total=total)
             yield lambda done: bar.update(task, completed=done)
@@ -35,4 +37,4 @@ def counting(title: str, total: int) -> Iterator[Callable[[int], None]]:
 
 def note(text: str) -> None:
     """Tell the user something that is not a result."""
-    print(f"edp: {as_flags(text)}", file=sys.stderr, flush=True)
+    print(f"edp: {printable(as_flags(text))}", file=sys.stderr, flush=True)

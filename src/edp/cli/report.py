@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from edp.cli.parser import Parser
-from edp.errors import UserError
+from edp.errors import UserError, printable
 
 DESCRIPTION = """Make one page of any runs, finished or running: scores beside the paper's, curves, what the policies
 do, what differs between the runs, and how to make them again. The page is one file. A folder stands for the runs in
@@ -68,9 +68,9 @@ def main(argv: list[str]) -> int:
     if values.look:
         look_at_all(collect.find_runs(values.runs), values.env)
     write_report(values, kind, out)
-    print(out, flush=True)
+    print(printable(str(out)), flush=True)
     if values.figures:
-        print(values.figures, flush=True)
+        print(printable(str(values.figures)), flush=True)
     while values.watch:
         time.sleep(values.every)
         write_report(values, kind, out)

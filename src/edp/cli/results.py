@@ -11,12 +11,13 @@ from rich.table import Table
 from edp.acting.evaluator import Evaluation
 from edp.cli.display import failure_lines
 from edp.cli.parser import as_flags, flag
-from edp.cli.terminal import score_text
+from edp.cli.terminal import score_text, shown
 from edp.config import defaults
 from edp.config.defaults import FEW_ROWS_ORIGIN, RECIPE_ORIGIN, USER, Settings
 from edp.config.presets import FEW_ROWS
 from edp.config.spec import EvalOptions, Spec
 from edp.data.dataset import Dataset
+from edp.errors import printable
 from edp.report.collect import summarise
 from edp.report.published import PublishedScores, published_scores_like
 from edp.report.statistics import mean_interval
@@ -53,17 +54,19 @@ def print_result(spec: Spec, dataset: Dataset, folder: Run) -> None:
         print_validation(spec, folder, console)
     env = f" --env {spec.task.env}" if ":" in spec.task.env else ""  # the user has to name this code again
     again = f"; evaluate again with: edp eval {folder.folder}{env}" if spec.task.env else ""
-    console.print(f"kept in {folder.folder}{again}", soft_wrap=True, highlight=False, markup=False)
+    console.print(printable(f"kept in {folder.folder}{again}"), soft_wrap=True, highlight=False, markup=False)
 
 
 def print_scores(spec: Spec, dataset: Dataset, folder: Run, console: Console) -> None:
     """Print the last evaluation beside the scores of the behaviours in the data."""
     entry, last = summarise(folder), folder.training_evaluations()[-1]
     scores, curve = np.array(last["scores"], float), entry.curve
-    table = Table("who", spec.task.measure, "from", title=folder.title)
+    table = Table("who", spec.task.measure, "from", title=shown(folder.title))
     for behaviour in dataset.behaviours:
         score = spec.task.score(behaviour.mean_return)
-        table.add_row(f"behaviour {behaviour.name}", f"{score:.1f}", f"{behaviour.episodes} episodes in the data")
+        table.add_row(
+            f"behaviour {shown(behaviour.name)}", f"{score:.1f}", f"{behaviour.episodes} episodes in the data"
+        )
     if len(dataset.returns):
         table.add_row(
             "all of the data", f"{spec.task.score(dataset.returns.mean()):.1f}", f"{len(dataset.returns):,} episodes"
@@ -88,8 +91,8 @@ def published_text(published: PublishedScores) -> str:
 
 def print_validation(spec: Spec, folder: Run, console: Console) -> None:
     """Print the losses in training and on held-out episodes, and the data's actions beside the policy's."""
-    last, trained = folder.validations()[-1], folder.metrics()[-1]["metrics"]
-    table = Table("loss", "in training", "held out", title=f"{folder.title}, step {last['step']:,}")
+    last, trained = folder.validations()[-1], (folder.metrics() or [{"metrics": {}}])[-1]["metrics"]
+    table = Table("loss", "in training", "held out", title=f"{shown(folder.title)}, step {last['step']:,}")
     for name, values in last["metrics"].items():
         table.add_row(name, f"{nan_mean(trained.get(name, [])):.4g}", f"{nan_mean(values):.4g}")
     console.print(table)
@@ -102,7 +105,7 @@ def print_validation(spec: Spec, folder: Run, console: Console) -> None:
         policy = {name: float(np.mean([each[name][i] for each in policies])) for name in numbers}
         cells = [text for part in ({name: data[name][i] for name in numbers}, policy) for text in spread_texts(part)]
         name = spec.task.action_names[i] if i < len(spec.task.action_names) else str(i)
-        table.add_row(escape(name), *cells, f"{low:g} to {high:g}")
+        table.add_row(shown(name), *cells, f"{low:g} to {high:g}")
     console.print(table)
 
 
@@ -113,7 +116,10 @@ def spread_texts(part: dict[str, float]) -> list[str]:
 def print_evaluation(spec: Spec, event: Evaluation, options: EvalOptions, folder: Run) -> None:
     """Print the scores of each seed and of all."""
     state = ", still running" if folder.is_claimed else ""
-    title = f"{folder.title}, step {event.step:,}{state}, {options.act_with} parameters, EAS of {options.eas}"
+    selection = f"EAS of {options.eas}"
+    if options.at(event.step) != options:
+        selection = f"no EAS before step {options.eas_after:,}"
+    title = f"{shown(folder.title)}, step {event.step:,}{state}, {options.act_with} parameters, {selection}"
     table = Table("seed", spec.task.measure, "episodes", "lowest", "highest", title=title)
     for i, row in enumerate(event.scores):
         table.add_row(str(spec.training.seed + i), *evaluation_cells(row[None]))
@@ -138,7 +144,9 @@ def print_offline_values(spec: Spec, rows: list[dict], folder: Run) -> None:
 
     scores = {row["step"]: row["scores"] for row in folder.training_evaluations()}
     seeds = [f"seed {spec.training.seed + i}" for i in range(spec.training.seeds)]
-    table = Table("step", "value by FQE", *(seeds if len(seeds) > 1 else []), spec.task.measure, title=folder.title)
+    table = Table(
+        "step", "value by FQE", *(seeds if len(seeds) > 1 else []), spec.task.measure, title=shown(folder.title)
+    )
     values = {row["step"]: nan_mean(row["values"]) for row in rows}
     best = best_step(values, values)
     for row in rows:

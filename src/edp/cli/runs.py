@@ -33,6 +33,7 @@ def main(argv: list[str]) -> int:
 
 def run_row(folder: Path) -> dict[str, Any]:
     """Return the summary of a run, as ``--json`` prints it. That of a damaged run says what is wrong."""
+    from edp.cli.progress import note
     from edp.report.collect import DAMAGE, damage_text, summarise
     from edp.runs.directory import Run
     from edp.runs.scores import nan_mean
@@ -56,6 +57,8 @@ def run_row(folder: Path) -> dict[str, Any]:
             "failed_seeds": entry.failed_seeds,
         }
         run_cells(row)  # a run that cannot be shown is damaged, too
+        for text in entry.log_notes:
+            note(f"{folder}: {text}")
         return row
     except DAMAGE as error:
         return {"run": str(folder), "state": "damaged", "reason": damage_text(folder, error)}
@@ -82,7 +85,7 @@ def print_runs(rows: list[dict[str, Any]], folders: list[Path]) -> None:
         table = Table(*(Column(name, overflow="fold") for name in columns))
     for row in rows:
         table.add_row(*(escape(on_one_line(str(cell))) for cell in run_cells(row, narrow)))
-    console.print(table if rows else f"no runs in {', '.join(map(str, folders))}", highlight=False)
+    console.print(table if rows else escape(on_one_line(f"no runs in {', '.join(map(str, folders))}")), highlight=False)
     for row in rows if narrow else ():
         if why := "; ".join(failure_reasons(row)):
             console.print(f"{on_one_line(Path(row['run']).name)}: {on_one_line(why)}", highlight=False, markup=False)

@@ -1,8 +1,49 @@
 """Signals that stop a command."""
 
+import os
 import signal
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+EXIT_INTERRUPTED = 130
+GRACE = 1.0  # seconds that a second Ctrl-C leaves for an orderly end
+
+
+@contextmanager
+def ending_at_second_interrupt() -> Iterator[None]:
+    """Make a second Ctrl-C end the process within ``GRACE`` seconds, whatever it is doing.
+
+    Python runs the handlers of signals only between two of its own instructions, and a compilation in JAX is one
+    instruction that may take minutes. So a thread counts the signals. Files are safe at any instant: they are replaced
+    as a whole, and rows and checkpoints that are unfinished are removed by the next resume.
+    """
+    if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
+        yield
+        return
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    before = signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
+    ended = threading.Event()
+    threading.Thread(target=end_at_second_interrupt, args=(reads, ended), daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        ended.set()
+        os.close(writes)  # ends the thread
+
+
+def end_at_second_interrupt(reads: int, ended: threading.Event) -> None:
+    """Read the numbers of signals until there is a second SIGINT, or until the pipe is closed."""
+    count = 0
+    while number := os.read(reads, 1):
+        count += number[0] == signal.SIGINT
+        if count == 2 and not ended.wait(GRACE):
+            print("edp: interrupted", file=sys.stderr, flush=True)
+            os._exit(EXIT_INTERRUPTED)
+    os.close(reads)
 
 
 @contextmanager

@@ -1,9 +1,11 @@
-"""Numbers as text, for all commands that print scores."""
+"""Numbers and names as text, for all commands that print them."""
 
 from typing import Any
 
 import numpy as np
+from rich.markup import escape
 
+from edp.errors import printable
 from edp.runs.scores import nan_mean
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -28,3 +30,8 @@ def score_text(scores: np.ndarray) -> str:
     means = means[~np.isnan(means)]
     spread = means.std(ddof=1) if len(means) > 1 else np.nanstd(scores)
     return f"{means.mean():.1f} ± {spread:.1f}"
+
+
+def shown(name: str) -> str:
+    """Write a name that comes from a file in a table of rich: without its control characters and its markup."""
+    return escape(printable(name))

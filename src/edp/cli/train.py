@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from edp.cli.parser import Parser, add_columns, columns_of, given_options
-from edp.cli.signals import Signals
+from edp.cli.parser import Parser, add_columns, add_max_memory, columns_of, given_options
+from edp.cli.signals import Signals, ending_at_second_interrupt
 from edp.errors import UserError
 
 DESCRIPTION = """Train a policy on a task's data and evaluate it regularly. The run is stored in a new directory.
@@ -21,7 +21,7 @@ def main(argv: list[str]) -> int:
     from edp.devices import processes
 
     processes.connect()
-    with processes.ending_together():
+    with ending_at_second_interrupt(), processes.ending_together():
         if not processes.is_leader():
             return follow()
         return resume(argv) if any(word.split("=")[0] == "--resume" for word in argv) else start(argv)
@@ -85,6 +85,7 @@ def train_parser(groups: dict[str, type]) -> Parser:
     )
     add_output_options(parser)
     parser.add_argument("--print-config", action="store_true", help="print every value and its origin, and stop")
+    add_max_memory(parser)
     add_columns(parser)
     for title, cls in groups.items():
         parser.add_fields(cls, title)
@@ -118,6 +119,7 @@ def resume(argv: list[str]) -> int:
     parser.add_argument("--data", metavar="DATA", help="where the data is now, if it was moved")
     parser.add_argument("--env", metavar="ID", help="the environment, if it is your own code (module:ID)")
     add_output_options(parser)
+    add_max_memory(parser)
     values = parser.parse(argv)
 
     from edp.cli.locate import find_file

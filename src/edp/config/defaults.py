@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from edp.algorithms import ALGORITHMS
 from edp.config import presets
 from edp.config.originals import ORIGINALS
-from edp.config.presets import DOMAINS, FEW_ROWS, LIKE_STEPS, QUICK, ShareOfSteps, Values
+from edp.config.presets import DOMAINS, FEW_ROWS, LIKE_STEPS, LONGEST_DISCOUNT, QUICK, CriticTimes, ShareOfSteps, Values
 from edp.errors import UserError, unknown
 from edp.options import check_options
 from edp.policies import POLICIES
@@ -119,8 +119,20 @@ def resolve(classes: Iterable[type], layers: list[tuple[str, Values]], given: Va
             if values[entry.name].origin == RECIPE_ORIGIN:
                 values[entry.name] = Setting(entry.default, "default")
     values |= {name: Setting(value, USER) for name, value in given.items()}
+    follow_critic(values)
     follow_steps(values)
     return Settings(classes, values)
+
+
+def follow_critic(values: dict[str, Setting]) -> None:
+    """Set the options whose default depends on how fast the critic learns; 0 for algorithms without a critic."""
+    names = ("tau", "discount", "n_step")
+    tau, discount, n_step = (values[name].value if name in values else 0 for name in names)
+    known = all(type(value) in (int, float) for value in (tau, discount, n_step))  # anything else is refused later
+    rate = tau * (1 - min(discount, LONGEST_DISCOUNT) ** n_step) if known and "discount" in values else 0
+    for name, setting in values.items():
+        if isinstance(setting.value, CriticTimes):
+            values[name] = setting._replace(value=round(setting.value.times / rate) if rate > 0 else 0)
 
 
 def follow_steps(values: dict[str, Setting]) -> None:

@@ -29,6 +29,17 @@ class ShareOfSteps(NamedTuple):
     share: float
 
 
+class CriticTimes(NamedTuple):
+    """In place of a number of steps: this many time constants of the critic, 1 / (tau · (1 - discount^n_step)).
+
+    A target moves by ``tau`` per step towards values that bootstrap from it, so its distance from their fixed point
+    falls by a factor e in one time constant.
+    """
+
+    times: float
+
+
+LONGEST_DISCOUNT = 0.999  # with larger discounts, episodes end before the horizon
 QUICK = "quick"
 
 # The recipe: the same values for every task (see docs/recipe.md for what each of them does). Algorithms and policies
@@ -41,6 +52,7 @@ RECIPE: Values = {
     "normalise": "signal",
     "eas_energy": "relative",
     "eas_temperature": 0.2,
+    "eas_after": CriticTimes(4),
     "fresh_starts": True,
 }
 

@@ -1,6 +1,6 @@
 """A run's specification: everything that decides what it computes, checked, and as JSON."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ import jax
 
 from edp.algorithms import ALGORITHMS, Algorithm
 from edp.algorithms.energies import ENERGIES
+from edp.config.sizes import check_acting_sizes, check_sizes
 from edp.data import episodes, tasks
 from edp.data.tasks import Task
 from edp.data.units import NORMALISATIONS, Units
@@ -63,6 +64,7 @@ class EvalOptions:
     eas_temperature: float = option(
         1.0, "temperature of EAS: probabilities ∝ exp(energy / temperature); 0 takes the best", low=0.0
     )
+    eas_after: int = option(0, "training steps before EAS is used; one action is sampled until then", low=0)
     eas_spread: float = option(0.0, "std of noise around the actions to choose from", low=0.0)
     policy_scale: float = option(1.0, "factor of the network's output (above 1: sharper samples)", low=1e-6)
     initial_noise: float = option(1.0, "factor of all random numbers in sampling (0: deterministic)", low=0.0)
@@ -76,6 +78,15 @@ class EvalOptions:
     @property
     def control(self) -> Control:
         return Control(self.policy_scale, self.initial_noise)
+
+    def with_values(self, **given: Any) -> "EvalOptions":
+        """These options with other values, checked. If ``eas`` is given, it holds for every step."""
+        always = {"eas_after": 0} if "eas" in given else {}
+        return check_options(replace(self, **(always | given)))
+
+    def at(self, step: int) -> "EvalOptions":
+        """These options for a checkpoint of this step: without EAS before ``eas_after``."""
+        return self if step >= self.eas_after or self.eas == 1 else replace(self, eas=1, eas_spread=0.0)
 
 
 @dataclass(frozen=True)
@@ -101,6 +112,7 @@ class Spec:
 
     def check(self) -> "Spec":
         """Refuse options that contradict each other. Returns the spec."""
+        check_sizes(self.algorithm, self.policy, self.training, self.evaluation)
         check_together(self.algorithm, self.policy, self.data, self.evaluation)
         return self
 
@@ -175,6 +187,7 @@ def check_networks(policy: PolicyConfig) -> None:
 
 def acting_sampler(algorithm: Algorithm, policy: PolicyConfig, options: EvalOptions) -> Sampler | None:
     """The sampler to act with, or None for the training sampler. Refuses what policy or algorithm do not allow."""
+    check_acting_sizes(policy, options)
     if options.act_with not in PARAMETERS:
         raise unknown("choice of `act_with`", options.act_with, PARAMETERS)
     if options.eas_energy not in ENERGIES:

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edp.data.formats.columns import printable
-from edp.errors import first_line
+from edp.errors import first_line, printable
 from edp.report.collect import MOST, Entry
 from edp.runs.scores import is_score_table, nan_mean
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from edp.errors import UserError, first_line
 from edp.runs.directory import Run
-from edp.runs.rows import Row, parse_line
+from edp.runs.logs import find_lost_rows
+from edp.runs.rows import Row, is_training, parse_line
 from edp.runs.scores import Curve, curve_from_evaluations, is_number_list, nan_mean, number_table
 
 MOST_POINTS, FEWEST_POINTS = 300, 40  # points of a curve of losses or speeds
@@ -59,6 +60,7 @@ class Entry:
     held_out: dict[str, Series] = field(default_factory=dict)
     speed: Series | None = None
     notes: list[str] = field(default_factory=list)
+    log_notes: list[str] = field(default_factory=list)  # rows of logs that cannot be read or are missing; also in notes
     actions: Row = field(default_factory=dict)  # the policy's actions beside the data's, if the run has them
     look: Row = field(default_factory=dict)  # content of look.json, which acting/inspect.py writes
 
@@ -154,11 +156,13 @@ def fill_summary(entry: Entry, run: Run, status: Row) -> None:
     entry.failed_seeds = {str(seed): str(why) for seed, why in dict(status["failed_seeds"]).items()}
     entry.notes += [f"seed {seed} failed: {why}" for seed, why in entry.failed_seeds.items()]
     evaluations = read_rows(entry, run, "evaluations.jsonl")
-    training = [row for row in evaluations if row.get("kind", "training") == "training"]
+    training = [row for row in evaluations if is_training(row)]
     entry.curve = curve_from_evaluations(training, entry.seeds)
     unread = len(training) - (len(entry.curve.steps) if entry.curve else 0)
     if unread:
         entry.notes.append(f"{unread} evaluation(s) could not be read")
+    for text in find_lost_rows(run).notes:
+        add_log_note(entry, text.removeprefix(f"{run.folder}/"))
 
 
 def fill_series(entry: Entry, run: Run, metrics: list[Row], runs: int) -> None:
@@ -179,10 +183,15 @@ def fill_series(entry: Entry, run: Run, metrics: list[Row], runs: int) -> None:
 def read_rows(entry: Entry, run: Run, name: str) -> list[Row]:
     """Read the rows of a log, and add a note if some lines cannot be read."""
     lines = run.lines(name)
-    rows = [row for text in lines if (row := parse_line(text))]
+    rows = [row for text in lines if (row := parse_line(text, name))]
     if len(rows) < len(lines):
-        entry.notes.append(f"{len(lines) - len(rows)} of {len(lines)} lines of {name} cannot be read")
+        add_log_note(entry, f"{len(lines) - len(rows)} of {len(lines)} lines of {name} cannot be read")
     return rows
+
+
+def add_log_note(entry: Entry, text: str) -> None:
+    entry.notes.append(text)
+    entry.log_notes.append(text)
 
 
 def has_histogram(actions: Any) -> bool:

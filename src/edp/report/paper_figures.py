@@ -83,9 +83,9 @@ def domain_figure(entries: list[Entry]) -> "Figure":
 
 def rate_figure(variants: list[dict[str, Any]]) -> "Figure":
     """Draw bars of how fast each variant trains and acts, from the ``variants`` of ``edp.bench.variants.measure``."""
-    from matplotlib.figure import Figure
-
     with drawing_style():
+        from matplotlib.figure import Figure
+
         figure = Figure(figsize=(9, 3.2), layout="constrained")
         for axes, (activity, title) in zip(figure.subplots(1, 2), RATE_TITLES.items(), strict=True):
             rows = [row for row in variants if row["what"] == activity]

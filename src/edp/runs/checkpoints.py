@@ -1,7 +1,8 @@
 """Checkpoints: pytrees of arrays, written by Orbax under names taken from their structure; never a pickle.
 
-A checkpoint exists as a whole or not at all. It carries a digest of its arrays, so that a damaged checkpoint is noticed
-and the one before it is used.
+A checkpoint exists as a whole or not at all. It carries a digest of its arrays and of what it says about itself, so
+that a damaged checkpoint is noticed and the one before it is used. It also has a copy of the config, so that a changed
+config is noticed.
 """
 
 import hashlib
@@ -19,8 +20,11 @@ import jax
 import numpy as np
 
 from edp.errors import UserError, first_line
+from edp.runs.about import ABOUT, read_about, seal
+from edp.runs.agreement import ConfigChangedError, check_agreement
+from edp.runs.rows import Row
 
-STATE, ABOUT = "state", "about"
+STATE = "state"
 LATEST, SPREAD = 2, 10  # how many checkpoints are kept: the latest, and others spread evenly over the run
 
 
@@ -28,7 +32,7 @@ class Checkpoint(NamedTuple):
     step: int
     tree: Any
     about: dict[str, Any]
-    damaged: tuple[str, ...] = ()  # errors of later checkpoints that cannot be used
+    damaged: tuple[str, ...] = ()  # errors of later checkpoints that cannot be used, or of the logs that chose this one
 
     @property
     def failed(self) -> dict[int, str]:
@@ -40,11 +44,12 @@ class Checkpoints:
     """The checkpoints in a folder, by step.
 
     ``total`` is the number of steps of the run, over which the kept checkpoints are spread; 0 opens them read-only.
-    Steps in the set ``held`` are always kept.
+    Steps in the set ``held`` are always kept. ``config`` is the run's (see ``recorded_config``): checkpoints get a copy
+    of it, and those with another one are refused.
     """
 
-    def __init__(self, folder: Path, total: int = 0):
-        self.folder, self.total, self.held = folder, total, set[int]()
+    def __init__(self, folder: Path, total: int = 0, config: Row | None = None):
+        self.folder, self.total, self.config, self.held = folder, total, config, set[int]()
 
     @cached_property
     def manager(self) -> Any:
@@ -81,16 +86,22 @@ class Checkpoints:
         return "manager" in self.__dict__
 
     def save(self, step: int, tree: Any, about: dict[str, Any] | None = None) -> None:
-        """Write a checkpoint in the background. Raises the error of the previous write, if there was one."""
+        """Write a checkpoint in the background, in the place of an older one of this step.
+
+        Raises the error of the previous write, if there was one.
+        """
         import orbax.checkpoint as ocp
 
         leaves = {
             name: np.array(leaf) for name, leaf in leaves_by_name(tree).items()
         }  # copies, because training goes on
-        about = (about or {}) | {"sha256": arrays_digest(leaves)}
+        about = (about or {}) | ({} if self.config is None else {"config": self.config})
+        about = seal(about | {"step": step, "sha256": arrays_digest(leaves)})
         items = {STATE: ocp.args.StandardSave(leaves), ABOUT: ocp.args.JsonSave(about)}  # pyright: ignore
         with checkpoint_errors(self.folder):
             self.manager.check_for_errors()
+            if step in self.manager.all_steps():
+                self.manager.delete(step)
             self.manager.save(step, args=ocp.args.Composite(**items), force=True)
 
     def finish(self) -> None:
@@ -111,15 +122,18 @@ class Checkpoints:
             raise UserError(f"{self.folder}: no checkpoint of step {step} (there are: {self.steps() or 'none'})")
         wanted = {name: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for name, leaf in leaves_by_name(like).items()}
         where = self.folder / str(step)
+        about = read_about(where)
+        if self.config is not None and "config" in about:
+            check_agreement(where, about["config"], self.config)
         try:
             found: Any = self.manager.item_metadata(step)[STATE]
             shapes = {name: tuple(leaf.shape) for name, leaf in found.items()}
             if shapes != {name: leaf.shape for name, leaf in wanted.items()}:
                 raise UserError(f"{where}: the checkpoint of another run (its arrays have other names or shapes)")
             empty = {name: np.empty(leaf.shape, leaf.dtype) for name, leaf in wanted.items()}
-            items = {STATE: ocp.args.StandardRestore(empty), ABOUT: ocp.args.JsonRestore()}  # pyright: ignore
+            items = {STATE: ocp.args.StandardRestore(empty)}  # pyright: ignore
             read = self.manager.restore(step, args=ocp.args.Composite(**items))
-            arrays, about = {name: read[STATE][name] for name in wanted}, read[ABOUT]
+            arrays = {name: read[STATE][name] for name in wanted}
             damaged = about["sha256"] != arrays_digest(arrays)
         except UserError:
             raise
@@ -129,12 +143,18 @@ class Checkpoints:
             raise UserError(f"{where}: damaged (its arrays are not those that were saved)")
         return Checkpoint(step, jax.tree.unflatten(jax.tree.structure(like), arrays.values()), about)
 
-    def latest(self, like: Any, *, remove_damaged: bool = False) -> Checkpoint | None:
-        """The last good checkpoint. Damaged ones after it are reported, and removed if ``remove_damaged``."""
+    def latest(self, like: Any, *, last: int | None = None, remove_damaged: bool = False) -> Checkpoint | None:
+        """The last good checkpoint, at step ``last`` or before it.
+
+        Damaged ones after it are reported, and removed if ``remove_damaged``. A config that is not that of a checkpoint
+        is an error, and removes nothing.
+        """
         damaged: dict[int, str] = {}
-        for step in reversed(self.steps()):
+        for step in reversed([step for step in self.steps() if last is None or step <= last]):
             try:
                 found = self.load(step, like)
+            except ConfigChangedError:
+                raise
             except UserError as error:
                 damaged[step] = str(error)
                 continue

@@ -10,21 +10,18 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from edp.errors import UserError
-from edp.files import remove_temporary, write_errors, write_json, write_text
+from edp.files import write_errors, write_json, write_text
+from edp.runs.claim import Claim, is_claimed
+from edp.runs.logs import Tallies
 from edp.runs.provenance import provenance
-from edp.runs.rows import Row, as_line, parse_line
+from edp.runs.rows import CHECKS, Row, as_line, is_training, parse_line
 from edp.runs.schema import SCHEMA, read_config
 from edp.runs.scores import nan_mean
-
-LOCK = ".lock"
-LOCK_PATIENCE = 0.1  # seconds to wait for a lock that `is_claimed` holds briefly in another process
 
 
 class RunExistsError(UserError):
@@ -41,14 +38,16 @@ class Run:
     def __init__(self, folder: Path):
         self.folder = folder
         self._config: Row | None = None
+        self.claim = Claim(folder)
+        self._tallies: Tallies | None = None
 
-    @classmethod
-    def create(cls, folder: Path, config: Row) -> "Run":
-        cls.check_free(folder)
-        with write_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / "config.json", {"schema": SCHEMA, **provenance(), **config})
-        return cls(folder)
+    def start(self, config: Row) -> "Run":
+        """Make the directory of a new run."""
+        self.check_free(self.folder)
+        with write_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        write_json(self.folder / "config.json", {"schema": SCHEMA, **provenance(), **config})
+        return self
 
     @staticmethod
     def check_free(folder: Path) -> None:
@@ -76,6 +75,7 @@ class Run:
         return self._config
 
     def set_config(self, config: Row) -> None:
+        self.claim.check()
         write_json(self.folder / "config.json", config)
         self._config = config
 
@@ -99,36 +99,14 @@ class Run:
         """The only checkpoint of a run of schema 2."""
         return self.folder / "checkpoint"
 
-    @contextmanager
-    def claimed(self) -> Iterator[None]:
-        """Keep other processes from training in this directory. The claim ends with the process, even after a kill."""
-        lock = FileLock(self.folder / LOCK, timeout=LOCK_PATIENCE, poll_interval=0.02)
-        with write_errors(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            try:
-                lock.acquire()
-            except Timeout:
-                raise UserError(f"{self.folder}: another process is training in it") from None
-        try:
-            with write_errors(self.folder):
-                remove_temporary(self.folder)
-            yield
-        finally:
-            lock.release()
+    def claimed(self) -> AbstractContextManager[None]:
+        """Keep other processes from training in this directory."""
+        return self.claim.held()
 
     @property
     def is_claimed(self) -> bool:
         """Whether a process is training in this directory."""
-        path = self.folder / LOCK
-        if not path.exists():
-            return False
-        try:
-            with FileLock(path, timeout=LOCK_PATIENCE, poll_interval=0.02):
-                return False
-        except Timeout:
-            return True
-        except OSError:
-            return False
+        return is_claimed(self.folder)
 
     @property
     def status(self) -> Row:
@@ -149,8 +127,18 @@ class Run:
         return status | ({"state": "killed"} if status["state"] == "running" else {})
 
     def set_status(self, state: str, step: int, reason: str = "", failed_seeds: dict[int, str] | None = None) -> None:
+        self.claim.check()
         status = {"state": state, "step": step, "reason": reason, "failed_seeds": failed_seeds or {}}
-        write_json(self.folder / "status.json", status | {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z")})
+        status |= {"time": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+        path = self.folder / "status.json"
+        try:
+            write_json(path, status)
+        except UserError:
+            if not path.exists():
+                raise
+            with write_errors(path), open(path, "r+b") as file:  # a full disk has room for this: the file is there
+                file.write(json.dumps(status).encode())
+                file.truncate()
 
     def log_metrics(self, row: Row) -> None:
         self._append("metrics.jsonl", row)
@@ -181,7 +169,7 @@ class Run:
 
     def training_evaluations(self) -> list[Row]:
         """The evaluations that training made. Later evaluations and ablations are in the same file."""
-        return [row for row in self.evaluations() if row.get("kind", "training") == "training"]
+        return [row for row in self.evaluations() if is_training(row)]
 
     def scores(self) -> dict[int, float]:
         """The mean score of each evaluation that training made, by step."""
@@ -193,28 +181,56 @@ class Run:
 
     def rewind(self, step: int) -> None:
         """Remove the rows that training wrote after this step, and lines that a crash left unfinished."""
+        self.claim.check()
+        self._tallies = None
         for name in ("metrics.jsonl", "evaluations.jsonl", "validations.jsonl", "times.jsonl"):
             path = self.folder / name
             if path.exists():
-                kept = lambda row: row["step"] <= step or row.get("kind", "training") != "training"  # noqa: E731
+                kept = lambda row: row["step"] <= step or not is_training(row)  # noqa: E731
                 write_text(path, "".join(as_line(row) for row in self._rows(name) if kept(row)))
 
+    def tallies(self) -> Row:
+        """How many rows training has written into each log, and their digests. The rows are on disk afterwards."""
+        if self._tallies is None:
+            self._tallies = Tallies(self)
+        with write_errors(self.folder):
+            for name in (*CHECKS, "."):  # the folder has the names of new files
+                if (self.folder / name).exists() and (name != "." or os.name == "posix"):
+                    sync_to_disk(self.folder / name)
+        return self._tallies.to_json()
+
+    def odd_rows(self) -> list[str]:
+        """A note for each log with lines that are left out, because they are not rows as ``edp`` writes them."""
+        counts = {name: (len(self.lines(name)), len(self._rows(name))) for name in CHECKS}
+        return [
+            f"{self.folder / name}: {lines - rows} of {lines} lines cannot be read, and are left out"
+            for name, (lines, rows) in counts.items()
+            if rows < lines
+        ]
+
     def _append(self, name: str, row: Row) -> None:
-        path = self.folder / name
+        self.claim.check()
+        path, line = self.folder / name, as_line(row)
         with write_errors(path), open(path, "a+b", buffering=0) as file:
             end = file.seek(0, os.SEEK_END)
             file.seek(max(0, end - 1))
             unfinished = file.read(1) not in (b"", b"\n")  # a crash left a part of a line
-            text = b"\n" * unfinished + as_line(row).encode()
-            if file.write(text) != len(text):
-                raise OSError(None, "the disk is full")
+            text = b"\n" * unfinished + line.encode()
+            while text:
+                text = text[file.write(text) :]  # raises if only a part was written and the rest cannot be
+        if self._tallies:
+            self._tallies.add(name, row, line)
 
     def _rows(self, name: str) -> list[Row]:
         """The rows of a log, without lines that a crash left unfinished."""
-        return list(self._rows_backwards(name))[::-1]
+        return [row for _, row in self.parsed(name)]
+
+    def parsed(self, name: str) -> list[tuple[str, Row]]:
+        """The lines of a log that are rows, with their text."""
+        return [(text, row) for text in self.lines(name) if (row := parse_line(text, name))]
 
     def _rows_backwards(self, name: str) -> Iterator[Row]:
-        return (row for text in reversed(self.lines(name)) if (row := parse_line(text)))
+        return (row for text in reversed(self.lines(name)) if (row := parse_line(text, name)))
 
     def lines(self, name: str) -> list[str]:
         path = self.folder / name
@@ -222,6 +238,15 @@ class Run:
             return path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
         except OSError as error:
             raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def sync_to_disk(path: Path) -> None:
+    """Wait until the content of a file or a folder is on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 class RemoteRun(Run):

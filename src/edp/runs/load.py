@@ -15,8 +15,11 @@ from edp.data.dataset import Dataset, fingerprint, read_dataset
 from edp.data.tasks import Task
 from edp.envs.make import import_env
 from edp.errors import UserError
+from edp.runs.about import checkpoint_steps, read_about
+from edp.runs.agreement import check_agreement, recorded_config
 from edp.runs.checkpoints import Checkpoint, Checkpoints, restore_schema_2
 from edp.runs.directory import Run
+from edp.runs.logs import find_lost_rows
 
 
 class NoCheckpointError(UserError):
@@ -39,25 +42,38 @@ def load_checkpoint(run: Run, step: int | str | None = None) -> tuple[Spec, Chec
     None for the last good checkpoint.
     """
     spec = read_spec(run)
-    checkpoints = Checkpoints(run.checkpoints)
-    like = state_shapes(spec)
+    checkpoints = Checkpoints(run.checkpoints, config=recorded_config(spec, run.config))
+    like, notes = state_shapes(spec), ()
     try:
         if step in ("best", "fqe"):
             scores = run.scores() if step == "best" else run.offline_values()
             best = best_step(scores, checkpoints.steps())
             if best is None:
                 raise NoCheckpointError(run, str(step))
-            step = best
+            step, notes = best, find_lost_rows(run).notes if step == "best" else ()
         if step is not None:
             if not str(step).isdecimal():
                 raise UserError(f"`checkpoint` must be a step, best or fqe, not {step!r}")
-            return spec, checkpoints.load(int(step), like)
+            return spec, checkpoints.load(int(step), like)._replace(damaged=notes)
         checkpoint = load_latest(run, checkpoints, like)
         if checkpoint is None:
             raise NoCheckpointError(run, "last")
         return spec, checkpoint
     finally:
         checkpoints.close()
+
+
+def check_config(run: Run, spec: Spec) -> None:
+    """Refuse a config that is not that of the last checkpoint whose metadata can be read."""
+    for step in reversed(checkpoint_steps(run.checkpoints)):
+        where = run.checkpoints / str(step)
+        try:
+            recorded = read_about(where).get("config")
+        except UserError:  # damaged; it is reported when it is loaded
+            continue
+        if recorded is not None:
+            check_agreement(where, recorded, recorded_config(spec, run.config))
+        return
 
 
 def state_shapes(spec: Spec) -> Any:
@@ -67,12 +83,14 @@ def state_shapes(spec: Spec) -> Any:
     return jax.eval_shape(jax.vmap(init), keys)
 
 
-def load_latest(run: Run, checkpoints: Checkpoints, like: Any, *, remove_damaged: bool = False) -> Checkpoint | None:
-    """The last good checkpoint of a run of any schema."""
+def load_latest(
+    run: Run, checkpoints: Checkpoints, like: Any, *, last: int | None = None, remove_damaged: bool = False
+) -> Checkpoint | None:
+    """The last good checkpoint of a run of any schema, at step ``last`` or before it."""
     if run.old_checkpoint.is_dir() and not checkpoints.steps():
         step = max((row["step"] for row in run.metrics()), default=0)
         return Checkpoint(step, restore_schema_2(run.old_checkpoint, like), {})
-    return checkpoints.latest(like, remove_damaged=remove_damaged)
+    return checkpoints.latest(like, last=last, remove_damaged=remove_damaged)
 
 
 def best_step(scores: dict[int, float], steps: Iterable[int]) -> int | None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from edp.data import tasks
 from edp.data.units import identity_units
@@ -18,6 +19,11 @@ def read_config(path: Path) -> Row:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{path}: damaged ({error})") from None
+    return upgrade(config, path)
+
+
+def upgrade(config: Any, path: Path) -> Row:
+    """A config of any schema in the current one; ``path`` is the file that errors name."""
     if not isinstance(config, dict) or not isinstance(config.get("schema"), int):
         raise UserError(f"{path}: damaged (not the config of a run)")
     if config["schema"] not in (*UPGRADES, SCHEMA):

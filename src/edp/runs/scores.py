@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 LAST = 10  # evaluations that RAT averages
+LARGEST_INTEGER = 2**1023  # in JSON, integers have no limit
 LARGEST_SCORE = 1e12  # a larger number is an error of the environment, and counts as NaN
 
 
@@ -71,13 +72,18 @@ def number_table(values: list, dims: int) -> np.ndarray | None:
     return table if table.ndim == dims and table.size else None
 
 
-def is_score_table(values: Any, seeds: int) -> bool:
-    """Whether this is a list of ``seeds`` lists of numbers, all of the same length."""
-    if not isinstance(values, list) or len(values) != seeds or not all(map(is_number_list, values)):
+def is_score_table(values: Any, seeds: int | None = None) -> bool:
+    """Whether this is a list of ``seeds`` lists of numbers, all of the same length. None stands for any number."""
+    if not isinstance(values, list) or seeds not in (None, len(values)) or not all(map(is_number_list, values)):
         return False
     return len({len(scores) for scores in values}) == 1
 
 
 def is_number_list(values: Any) -> bool:
     """Whether this is a list of at least one number; None stands for NaN."""
-    return isinstance(values, list) and bool(values) and all(v is None or type(v) in (int, float) for v in values)
+    return isinstance(values, list) and bool(values) and all(v is None or is_number(v) for v in values)
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a number that fits in a float."""
+    return type(value) is float or (type(value) is int and abs(value) < LARGEST_INTEGER)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,9 +22,11 @@ from edp.data.dataset import Dataset
 from edp.devices import processes
 from edp.devices.seeds import place, replicate, seed_keys, seed_sharding
 from edp.errors import UserError, first_line
+from edp.runs.agreement import recorded_config
 from edp.runs.checkpoints import Checkpoint, Checkpoints
 from edp.runs.directory import Run
 from edp.runs.load import best_step, load_latest
+from edp.runs.logs import find_lost_rows
 from edp.runs.rows import finite_or_none
 from edp.runs.scores import nan_mean
 from edp.training.batch_source import make_batch_source
@@ -51,7 +53,7 @@ Event = Compiled | Epoch | Evaluation | Validation | SeedFailed
 
 class Resumed(NamedTuple):
     step: int
-    damaged: tuple[str, ...]  # errors of checkpoints that cannot be used
+    notes: tuple[str, ...]  # what was damaged, and what is done about it
 
 
 class TrainingError(Exception):
@@ -106,10 +108,10 @@ class Experiment:
         return Validator(self.spec, held_out, jax.tree.map(jnp.asarray, self.batch_source(held_out)))
 
     def resume(self, run: Run) -> Resumed:
-        """Go back to the last good checkpoint, and remove the rows that were logged after it."""
-        checkpoints = self.open_checkpoints(run)
+        """Go back to the last good checkpoint that all rows of the logs have been kept for, and remove later rows."""
+        checkpoints, lost, notes = self.open_checkpoints(run), find_lost_rows(run), run.odd_rows()
         try:
-            found = load_latest(run, checkpoints, self.states, remove_damaged=True)
+            found = load_latest(run, checkpoints, self.states, last=lost.step, remove_damaged=True)
         finally:
             checkpoints.close()
         found = checkpoint_of_leader(found, self.states)
@@ -119,15 +121,41 @@ class Experiment:
         if self.step > self.spec.training.steps:
             raise UserError(f"{run.folder}: has already trained for {self.step:,} steps")
         run.rewind(self.step)
-        return Resumed(self.step, found.damaged if found else ())
+        notes += [f"{damaged}; the one before it is used" for damaged in (found.damaged if found else ())]
+        again = "and cannot be made again" if lost.step is None else f"so training goes on from step {self.step:,}"
+        return Resumed(self.step, (*notes, *(f"{text}, {again}" for text in lost.notes)))
 
     def run(self, run: Run, stopping: Callable[[], bool] = lambda: False) -> Iterator[Event]:
         """Train and evaluate until the last step. Raises StoppedError, with everything saved, after ``stopping()``."""
         checkpoints = self.open_checkpoints(run)
-        progress = Progress({}, set(), set())
         try:
-            run.set_status("running", self.step, failed_seeds=self.failed)
-            progress = read_progress(run, checkpoints)
+            with self.recording_failure(run):
+                yield from self.train(run, checkpoints, stopping)
+        finally:
+            with suppress(UserError):
+                checkpoints.finish()
+            with suppress(OSError):  # the directory may have been removed
+                checkpoints.close()
+            run.claim.remove_remains()
+
+    @contextmanager
+    def recording_failure(self, run: Run) -> Iterator[None]:
+        """Write an error into the status of the run. If the run's directory is gone, that is the error."""
+        try:
+            yield
+        except StoppedError:
+            raise
+        except Exception as error:
+            run.claim.check()
+            with suppress(UserError, OSError):  # the reason may be a full disk
+                run.set_status("failed", self.step, first_line(error), self.failed)
+            raise
+
+    def train(self, run: Run, checkpoints: Checkpoints, stopping: Callable[[], bool]) -> Iterator[Event]:
+        """The loop of ``run``."""
+        run.set_status("running", self.step, failed_seeds=self.failed)
+        progress = read_progress(run, checkpoints, self.step)
+        try:
             while True:
                 yield from self.assess(run, checkpoints, progress, stopping)
                 if self.step == self.spec.training.steps:
@@ -138,22 +166,14 @@ class Experiment:
                 yield from self.advance(run)
                 if self.failed.keys() > before:
                     self.last_good |= set(sorted(progress.saved)[-1:])
-            checkpoints.finish()
-            run.set_status("finished", self.step, failed_seeds=self.failed)
         except StoppedError:
             if self.step not in progress.saved and self.step > 0:
-                self.save(checkpoints, progress.scores)
+                self.save(run, checkpoints, progress.scores)
             checkpoints.finish()
             run.set_status("stopped", self.step, failed_seeds=self.failed)
             raise
-        except Exception as error:
-            with suppress(UserError, OSError):  # the reason may be a full disk
-                run.set_status("failed", self.step, first_line(error), self.failed)
-            raise
-        finally:
-            with suppress(UserError):
-                checkpoints.finish()
-            checkpoints.close()
+        checkpoints.finish()
+        run.set_status("finished", self.step, failed_seeds=self.failed)
 
     def assess(
         self, run: Run, checkpoints: Checkpoints, progress: Progress, stopping: Callable[[], bool]
@@ -173,7 +193,7 @@ class Experiment:
             events.append(self.validator(self.states, step, run, self.failed))
             progress.validated.add(step)
         if saves and step not in progress.saved:
-            self.save(checkpoints, progress.scores)
+            self.save(run, checkpoints, progress.scores)
             progress.saved.add(step)
         yield from events
 
@@ -217,10 +237,12 @@ class Experiment:
 
     def open_checkpoints(self, run: Run) -> Checkpoints:
         """The checkpoints of the run, which the leading process writes and the others read."""
-        return Checkpoints(run.checkpoints, self.spec.training.steps if processes.is_leader() else 0)
+        total = self.spec.training.steps if processes.is_leader() else 0
+        return Checkpoints(run.checkpoints, total, recorded_config(self.spec, run.config))
 
-    def save(self, checkpoints: Checkpoints, scores: dict[int, float]) -> None:
-        """Write a checkpoint. The best one, and the last good ones of failed seeds, are kept."""
+    def save(self, run: Run, checkpoints: Checkpoints, scores: dict[int, float]) -> None:
+        """Write a checkpoint, after all rows that it counts on. The best one, and the last good ones of failed seeds,
+        are kept."""
         states = processes.to_host(self.states)
         if not processes.is_leader():
             return
@@ -229,14 +251,16 @@ class Experiment:
         best = best_step(scores, [*checkpoints.steps(), self.step])
         checkpoints.held.update([] if best is None else [best])
         about = {"failed": {str(k): why for k, why in self.failed.items()}, "last_good": sorted(self.last_good)}
+        run.claim.check()
+        about |= {"logs": run.tallies()}
         checkpoints.save(self.step, states, about)
 
 
-def read_progress(run: Run, checkpoints: Checkpoints) -> Progress:
-    """What the run directory holds, as the leading process sees it."""
+def read_progress(run: Run, checkpoints: Checkpoints, step: int) -> Progress:
+    """What the run directory holds up to a step, as the leading process sees it. Later checkpoints are made again."""
     done = list(run.scores().items()), checkpoints.steps(), [row["step"] for row in run.validations()]
     scores, saved, validated = processes.exchange(done)[0]
-    return Progress(dict(scores), set(saved), set(validated))
+    return Progress(dict(scores), {each for each in saved if each <= step}, set(validated))
 
 
 def checkpoint_of_leader(found: Checkpoint | None, like: Any) -> Checkpoint | None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from edp.config.choice import Choice
 from edp.config.defaults import FEW_ROWS_ORIGIN, Settings
+from edp.config.sizes import check_sizes
 from edp.config.spec import Spec, check_together
 from edp.data import formats, locate, tasks, units
 from edp.data.dataset import Dataset, fingerprint, read_dataset
@@ -22,7 +23,8 @@ from edp.envs.make import action_range, import_env
 from edp.errors import UserError
 from edp.options import check_options
 from edp.runs.directory import RemoteRun, Run
-from edp.runs.load import locate_run_data, read_run_data, read_spec, with_environment
+from edp.runs.load import check_config, locate_run_data, read_run_data, read_spec, with_environment
+from edp.runs.logs import find_lost_rows
 from edp.runs.provenance import device_name, provenance
 from edp.training.loop import Experiment
 
@@ -72,7 +74,8 @@ def open_source(
 def resolve_settings(choice: Choice, task: Task) -> Settings:
     """Decide the value of every option, and refuse options that contradict each other."""
     settings = choice.resolve(task)
-    algorithm, policy, data, _, evaluation = settings.parts
+    algorithm, policy, data, training, evaluation = settings.parts
+    check_sizes(algorithm, policy, training, evaluation)
     check_together(algorithm, policy, data, evaluation)
     return settings
 
@@ -104,8 +107,9 @@ def start_run(
         "device": device_name(),
         "origins": settings.origins,
     }
-    with Run(out).claimed():
-        run = Run.create(out, spec.to_json() | about)
+    run = Run(out)
+    with run.claimed():
+        run.start(spec.to_json() | about)
         notes = *data_notes(spec, dataset), *few_rows_notes(settings, dataset)
         yield Ready(experiment, dataset, place, run, notes)
 
@@ -128,10 +132,12 @@ def resume_run(
     done = run.status
     with run.claimed():
         config, spec = run.config, read_spec(run)
+        check_config(run, spec)
         if steps is not None:
             spec = with_steps(spec, steps)
         spec = with_environment(spec.check(), env, run)
-        if done["state"] == "finished" and done["step"] >= spec.training.steps:
+        finished = done["state"] == "finished" and done["step"] >= spec.training.steps
+        if finished and find_lost_rows(run).step is None:
             raise UserError(f"{run.folder}: finished after {done['step']:,} steps; give more of them with `steps`")
         place = formats.absolute(data or locate_run_data(run, spec, find_file))
         dataset = read_run_data(run, spec, place)
@@ -147,7 +153,7 @@ def resume_run(
             {"step": resumed.step, "command": [*command], **here},
         ]
         run.set_config(config | spec.to_json() | {"data_sha256": plan["data_sha256"], "resumed": history})
-        notes = [f"{damaged}; the one before it is used" for damaged in resumed.damaged]
+        notes = list(resumed.notes)
         if differs:
             changed = " and ".join(differs)
             notes.append(f"{changed} changed since the run began: the numbers may differ in their last digits")
