@@ -168,7 +168,8 @@ class Checkpoints:
 
     def close(self) -> None:
         if self.opened:
-            self.manager.close()
+            with checkpoint_errors(self.folder):
+                self.manager.close()
 
 
 def single_process() -> Any:

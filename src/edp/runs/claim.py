@@ -1,6 +1,7 @@
 """The claim of a process on a run directory: a lock file in it, which other processes cannot lock."""
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from edp.errors import UserError
 from edp.files import remove_temporary, write_errors
 
 LOCK = ".lock"
+REMAINS = 1.0  # seconds for which a removed directory is watched
 PATIENCE = 0.1  # seconds to wait for a lock that `is_claimed` holds briefly in another process
 
 
@@ -53,10 +55,18 @@ class Claim:
             raise RunRemovedError(self.folder)
 
     def remove_remains(self) -> None:
-        """Remove the folders that a checkpoint in the background has made again after the directory was removed."""
-        names = {entry.name for entry in self.folder.iterdir()} if self.folder.is_dir() else set()
-        if self.lock is not None and names == {"checkpoints"}:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove the folders that a checkpoint in the background has made again after the directory was removed.
+
+        TensorStore's threads may go on writing for a moment after Orbax has reported the error.
+        """
+        if self.lock is None or self.lock == lock_identity(self.folder):
+            return
+        end = time.monotonic() + REMAINS
+        while time.monotonic() < end:
+            names = {entry.name for entry in self.folder.iterdir()} if self.folder.is_dir() else set()
+            if names == {"checkpoints"}:  # a new run has a lock file, too
+                shutil.rmtree(self.folder, ignore_errors=True)
+            time.sleep(0.02)
 
 
 def lock_identity(folder: Path) -> tuple[int, int] | None:

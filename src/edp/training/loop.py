@@ -132,10 +132,9 @@ class Experiment:
             with self.recording_failure(run):
                 yield from self.train(run, checkpoints, stopping)
         finally:
-            with suppress(UserError):
-                checkpoints.finish()
-            with suppress(OSError):  # the directory may have been removed
-                checkpoints.close()
+            for end in (checkpoints.finish, checkpoints.close):
+                with suppress(UserError):  # the directory may have been removed
+                    end()
             run.claim.remove_remains()
 
     @contextmanager
