@@ -3,7 +3,7 @@
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -63,9 +63,9 @@ class Claim:
             return
         end = time.monotonic() + REMAINS
         while time.monotonic() < end:
-            names = {entry.name for entry in self.folder.iterdir()} if self.folder.is_dir() else set()
-            if names == {"checkpoints"}:  # a new run has a lock file, too
-                shutil.rmtree(self.folder, ignore_errors=True)
+            with suppress(FileNotFoundError):
+                if [entry.name for entry in self.folder.iterdir()] == ["checkpoints"]:  # a new run has a lock file, too
+                    shutil.rmtree(self.folder, ignore_errors=True)
             time.sleep(0.02)
 
 
