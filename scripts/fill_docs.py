@@ -14,6 +14,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+from lever_runs import baselines, levers
 from recipe_runs import recipe_commands, recipe_scores, recipe_times, table
 
 ROOT = Path(__file__).parent.parent
@@ -365,6 +366,8 @@ PARTS = (
     recipe_scores,
     recipe_times,
     recipe_commands,
+    levers,
+    baselines,
 )
 
 

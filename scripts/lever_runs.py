@@ -1,0 +1,95 @@
+"""Tables of the runs in results/levers (one value of the recipe changed) and results/baselines (published settings)."""
+
+from typing import NamedTuple
+
+import numpy as np
+from recipe_runs import NAMES, PAPER, ROOT, Learned, read_run, table
+from scipy import stats
+
+from edp.report.statistics import mean_interval
+
+TASKS = {"hm": "hopper-medium", "hc": "halfcheetah-medium", "pen": "pen-cloned", "kc": "kitchen-complete"}
+BASE = "base"  # runs are called TASK-LEVER; those of the recipe itself TASK-base
+LEVERS = {  # what the recipe has, and what the run has in its place
+    "slow": ("`--tau 0.02 --n-step 3`", "0.005, 1"),
+    "value": ("`--guidance spread`", "`value`, with the paper's weights"),
+    "raw": ("`--normalise signal`", "`none`"),
+    "lr": ("`--lr 1e-3` with warm-up and decay", "3e-4, constant"),
+    "plain": ("`--critic-norm`", "`--no-critic-norm`"),
+    "noise": ("`--prediction v`", "`noise`"),
+    "four": ("`--critics 2`", "4"),
+    "ramp": ("`--ramp 0`", "4000"),
+    "heavy": ("`--loss-weight 0.5`", "1"),
+}
+COLUMNS = {("td3bc", "deterministic"): "TD3+BC FF", ("iql", "gaussian"): "IQL FF", ("bc", "deterministic"): "BC"}
+
+
+class Effect(NamedTuple):
+    """How much more the recipe scores than the run without a lever, with a 95 % interval (Welch)."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        text = f"{self.mean:+.1f} [{self.low:+.1f}, {self.high:+.1f}]"
+        return f"**{text}**" if self.low > 0 or self.high < 0 else text
+
+
+def last_scores(run: Learned) -> np.ndarray:
+    """The score of each seed in the last evaluation."""
+    return run.curve.scores[-1]
+
+
+def read_levers() -> dict[tuple[str, str], Learned]:
+    found: dict[tuple[str, str], Learned] = {}
+    for path in sorted((ROOT / "results" / "levers").glob("*/evaluations.jsonl")):
+        task, lever = path.parent.name.split("-")
+        found[task, lever] = read_run(path.parent)
+    return found
+
+
+def effect_of(recipe: Learned, without: Learned) -> Effect:
+    first, second = last_scores(recipe), last_scores(without)
+    interval = stats.ttest_ind(first, second, equal_var=False).confidence_interval()
+    return Effect(float(first.mean() - second.mean()), float(interval.low), float(interval.high))
+
+
+def levers() -> str:
+    """Every lever: the scores without it, and its effect on each data set."""
+    found = read_levers()
+    recipe = [str(mean_interval(last_scores(run))) if (run := found.get((task, BASE))) else "" for task in TASKS]
+    rows = [["the recipe", "", *recipe, ""]]
+    for lever, (has, instead) in LEVERS.items():
+        runs = {task: found[task, lever] for task in TASKS if (task, lever) in found and (task, BASE) in found}
+        effects = {task: effect_of(found[task, BASE], run) for task, run in runs.items()}
+        if not effects:
+            continue
+        cells = [f"{last_scores(runs[task]).mean():.1f}: {effects[task]}" if task in runs else "" for task in TASKS]
+        better = sum(effect.mean > 0 for effect in effects.values())
+        rows.append([has, instead, *cells, f"{better} of {len(effects)}"])
+    return table(["the recipe has", "in its place", *TASKS.values(), "the recipe scores more on"], rows)
+
+
+def baselines() -> str:
+    """The feed-forward baselines with their published settings: RAT, and the scores that the paper's table repeats."""
+    rows = []
+    for path in sorted((ROOT / "results" / "baselines").glob("*/evaluations.jsonl")):
+        run = read_run(path.parent)
+        column = COLUMNS[run.algorithm, run.config["policy"]["name"]]
+        published = PAPER["rows"][run.task][PAPER["columns"].index(column)]
+        score = mean_interval(run.curve.rat)
+        change = f"{score.value / published - 1:+.0%}"
+        preset = next(word for word in run.config["command"] if word.endswith("-original"))
+        rows.append(
+            [
+                run.label,
+                f"{NAMES[run.algorithm]} (`--preset {preset}`)",
+                str(score),
+                ", ".join(f"{seed:.1f}" for seed in run.curve.rat),
+                f"{run.curve.steps[-1]:,}",
+                f"{published:.1f} (1,000,000)",
+                change,
+            ]
+        )
+    return table(["task", "method", "score", "seeds", "steps", "published (steps)", "difference"], rows)
