@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -155,3 +156,13 @@ def test_a_run_that_was_stopped_before_its_first_evaluation_is_not_damaged(copy,
     assert main(["eval", str(copy), "--episodes", "1"]) == 0
     assert main(["runs", str(copy), "--json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["state"] == "finished"
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "status.json", "look.json", f"checkpoints/{STEPS}/about/metadata"])
+def test_pipes_in_a_run_are_not_waited_on(name, copy, fails, capsys):
+    (copy / name).unlink(missing_ok=True)
+    os.mkfifo(copy / name)
+    for words in (["eval", copy], ["train", "--resume", copy, "--steps", STEPS + 10]):
+        assert "a pipe, a device or a socket" in fails(*words)
+    assert main(["runs", str(copy), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "damaged"

@@ -92,9 +92,11 @@ def hanging_up_after(seconds: float, response: http.client.HTTPResponse) -> Iter
     """
 
     def hang_up() -> None:
-        with suppress(OSError, ValueError):  # it has ended
-            with socket.fromfd(response.fileno(), socket.AF_INET, socket.SOCK_STREAM) as connection:
-                connection.shutdown(socket.SHUT_RDWR)
+        with (
+            suppress(OSError, ValueError),  # it has ended
+            socket.fromfd(response.fileno(), socket.AF_INET, socket.SOCK_STREAM) as connection,
+        ):
+            connection.shutdown(socket.SHUT_RDWR)
 
     timer = threading.Timer(max(0.0, seconds), hang_up)
     timer.daemon = True
