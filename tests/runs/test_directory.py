@@ -166,3 +166,11 @@ def test_pipes_in_a_run_are_not_waited_on(name, copy, fails, capsys):
         assert "a pipe, a device or a socket" in fails(*words)
     assert main(["runs", str(copy), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["state"] == "damaged"
+
+
+def test_a_finished_run_whose_rows_cannot_be_made_again_says_so(copy, fails):
+    path = copy / "metrics.jsonl"
+    path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[1:]), encoding="utf-8")
+    said = fails("train", "--resume", copy)
+    assert "metrics.jsonl: 1 of its" in said
+    assert "are missing, and cannot be made again" in said
