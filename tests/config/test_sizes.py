@@ -76,3 +76,11 @@ def test_free_memory_is_at_most_that_of_the_machine_and_of_the_container(tmp_pat
     assert memory.free_memory() == memory.total_memory() == 5000
     (tmp_path / "memory.max").write_text("max\n")
     assert memory.total_memory() > 10**6
+
+
+@pytest.mark.parametrize(
+    "options", [{"calls": 10**9}, {"act_calls": 10**9}, {"calls": 0, "diffusion_steps": 10**7}], ids=str
+)
+def test_a_sampler_has_a_limited_number_of_calls(options):
+    with pytest.raises(UserError, match="a sampler makes at most 100,000 network calls, not 1"):
+        prepare.resolve_settings(choose("td3bc", options=options), get_task("hopper-medium-v2"))

@@ -333,3 +333,29 @@ def test_https_does_not_lead_back_to_http(with_tls, server, tmp_path, monkeypatc
 
 def test_a_server_without_https_is_noticed():
     assert not connection.answers("https://127.0.0.1:9/x", 1.0)
+
+
+def in_chunks(then):
+    """Send a good file as one chunk, and then a line or more, a byte at a time and without an end."""
+
+    def behave(to):
+        to.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(GOOD), GOOD))
+        for start in range(200):
+            to.wfile.write(then[start % len(then) :][:1])
+            time.sleep(0.02)
+
+    return behave
+
+
+@pytest.mark.parametrize("then", [b"a", b"0\r\nX: y\r\n" + b"X: y\r\n" * 40], ids=["length", "trailer"])
+def test_lines_between_chunks_do_not_outlast_the_deadline(then, server, url, tmp_path):
+    server.behave = in_chunks(then)
+    start = time.monotonic()
+    assert "it takes too long" in refused(url, tmp_path, deadline=0.5)
+    assert time.monotonic() - start < 3
+
+
+@pytest.mark.parametrize("address", ["http://[bad/x", "http://a..b/x"])
+def test_redirects_to_no_address_are_refused(address, server, url, tmp_path):
+    server.behave = leads_to(address)
+    assert "an address that cannot be opened" in refused(url, tmp_path)

@@ -176,3 +176,11 @@ def test_signal_is_standard_where_nothing_predicts_anything():
     dataset = read_dataset(log)
     found = units.fit_units(dataset, "signal", (-1.0,), (1.0,), "x").convert_dataset(dataset, log).obs.std(axis=0)
     np.testing.assert_allclose(found, 1, rtol=1e-3)
+
+
+@pytest.mark.parametrize("side", ["low", "high"])
+def test_ranges_that_float32_does_not_hold_are_refused(side):
+    """Actions in such a range would be infinite."""
+    ends = {"low": -1.0, "high": 1.0} | {side: {"low": -1e39, "high": 1e39}[side]}
+    with pytest.raises(UserError, match="finite in float32"):
+        units.Units((0.0,), (1.0,), (ends["low"],), (ends["high"],))

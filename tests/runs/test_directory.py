@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -155,3 +156,21 @@ def test_a_run_that_was_stopped_before_its_first_evaluation_is_not_damaged(copy,
     assert main(["eval", str(copy), "--episodes", "1"]) == 0
     assert main(["runs", str(copy), "--json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["state"] == "finished"
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "status.json", "look.json", f"checkpoints/{STEPS}/about/metadata"])
+def test_pipes_in_a_run_are_not_waited_on(name, copy, fails, capsys):
+    (copy / name).unlink(missing_ok=True)
+    os.mkfifo(copy / name)
+    for words in (["eval", copy], ["train", "--resume", copy, "--steps", STEPS + 10]):
+        assert "a pipe, a device or a socket" in fails(*words)
+    assert main(["runs", str(copy), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "damaged"
+
+
+def test_a_finished_run_whose_rows_cannot_be_made_again_says_so(copy, fails):
+    path = copy / "metrics.jsonl"
+    path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[1:]), encoding="utf-8")
+    said = fails("train", "--resume", copy)
+    assert "metrics.jsonl: 1 of its" in said
+    assert "are missing, and cannot be made again" in said

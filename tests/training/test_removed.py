@@ -131,3 +131,28 @@ def test_interrupts_while_a_run_compiles_leave_nothing_half_written(hopper_file,
     assert process.returncode == 130
     assert Run.open(out).status["state"] == "killed"
     assert not (out / "metrics.jsonl").exists()
+
+
+SLOW_COMMAND = """
+import sys
+import edp.cli, numpy
+def dispatch(argv):
+    print("ready", flush=True)
+    numpy.linalg.svd(numpy.random.default_rng(0).standard_normal((6000, 6000)))  # one instruction of many seconds
+edp.cli.dispatch = dispatch
+sys.exit(edp.cli.main(["eval"]))
+"""
+
+
+def test_a_second_interrupt_ends_every_command():
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_COMMAND], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    process.stdout.readline()
+    for _ in range(2):
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+    start = time.monotonic()
+    assert process.communicate(timeout=60) == ("", "edp: interrupted\n")
+    assert process.returncode == 130
+    assert time.monotonic() - start < GRACE + 1.5

@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 
 import edp
+from edp.cli.signals import EXIT_INTERRUPTED, ending_at_second_interrupt
 from edp.errors import UserError, printable, unknown
 from edp.files import keep_compiled_programs
 
@@ -39,7 +40,6 @@ A first run:  edp train local/hopper-medium-expert --steps 10000
 
 COMMANDS = ("train", "eval", "runs", "report", "compare", "ablate", "bench", "data")
 EXIT_USER_ERROR = 2
-EXIT_INTERRUPTED = 130
 GARBAGE_THRESHOLD = 200_000  # objects between collections; with Python's 700, tracing in JAX takes 10 % longer
 
 
@@ -50,7 +50,8 @@ def main(argv: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # for terminals without Unicode
     try:
-        return dispatch(argv)
+        with ending_at_second_interrupt():
+            return dispatch(argv)
     except UserError as error:
         from edp.cli.parser import as_flags
 

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from edp.cli.parser import Parser
-from edp.errors import UserError, unknown
+from edp.errors import UserError, printable, unknown
 
 DESCRIPTION = """The paper's efficiency figure on this machine: how fast Diffusion-QL with K = 100 (dql), EDP without
 DPM-Solver, EDP without action approximation, EDP and feed-forward TD3+BC train and act, at walker2d's shapes, without
@@ -41,13 +41,13 @@ def main(argv: list[str]) -> int:
         from edp.files import write_json
 
         write_json(values.json, result)
-        print(values.json)
+        print(printable(str(values.json)))
     if values.picture:
         from edp.drawing import save_figure
         from edp.report.paper_figures import rate_figure
 
         save_figure(rate_figure(result["variants"]), values.picture)
-        print(values.picture)
+        print(printable(str(values.picture)))
     return 0
 
 

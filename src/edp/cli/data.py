@@ -167,7 +167,7 @@ def get_data(argv: list[str]) -> int:
     from edp.data import formats, locate, tasks
 
     if formats.prefix_of(values.task):
-        print(formats.download(values.task))
+        print(printable(str(formats.download(values.task))))
         return 0
     task = tasks.get_task(values.task)
     if task.local:

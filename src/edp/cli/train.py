@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from edp.cli.parser import Parser, add_columns, add_max_memory, columns_of, given_options
-from edp.cli.signals import Signals, ending_at_second_interrupt
+from edp.cli.signals import Signals
 from edp.errors import UserError
 
 DESCRIPTION = """Train a policy on a task's data and evaluate it regularly. The run is stored in a new directory.
@@ -21,7 +21,7 @@ def main(argv: list[str]) -> int:
     from edp.devices import processes
 
     processes.connect()
-    with ending_at_second_interrupt(), processes.ending_together():
+    with processes.ending_together():
         if not processes.is_leader():
             return follow()
         return resume(argv) if any(word.split("=")[0] == "--resume" for word in argv) else start(argv)

@@ -2,14 +2,17 @@
 
 import http.client
 import re
+import socket
 import ssl
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-from edp.errors import UserError, printable
+from edp.errors import UserError, first_line, printable
 
 SCHEMES = ("http", "https")
 REDIRECTS = 5
@@ -66,6 +69,8 @@ def open_url(url: str, headers: dict[str, str], timeout: float, method: str = "G
     def ask() -> None:
         try:
             answer["response"] = make_opener().open(request, timeout=timeout)
+        except ValueError as error:  # of an address, which may be that of a redirect
+            answer["error"] = AnswerError(f"an address that cannot be opened ({printable(first_line(error))})")
         except Exception as error:
             answer["error"] = error
 
@@ -77,6 +82,29 @@ def open_url(url: str, headers: dict[str, str], timeout: float, method: str = "G
     if "response" not in answer:
         raise TimeoutError("timed out")
     return answer["response"]
+
+
+@contextmanager
+def hanging_up_after(seconds: float, response: http.client.HTTPResponse) -> Iterator[None]:
+    """End the connection after some time, whatever is being read.
+
+    A single read can take for ever: the lines between the chunks of a body may come slowly, or without an end.
+    """
+
+    def hang_up() -> None:
+        with (
+            suppress(OSError, ValueError),  # it has ended
+            socket.fromfd(response.fileno(), socket.AF_INET, socket.SOCK_STREAM) as connection,
+        ):
+            connection.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(max(0.0, seconds), hang_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def preferred_url(url: str, timeout: float) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from edp.data.connection import AnswerError, body_length, open_url, preferred_url
+from edp.data.connection import AnswerError, body_length, hanging_up_after, open_url, preferred_url
 from edp.errors import UserError, first_line, printable
 
 CHUNK = 1 << 18
@@ -151,7 +151,7 @@ def append_rest(url: str, part: Path, known: Published, on_progress: Callable[[i
             raise
         part.unlink()  # it is longer than the file, so it belongs to another one
         return False
-    with response:
+    with response, hanging_up_after(ends - time.monotonic(), response):
         if response.status != http.client.PARTIAL_CONTENT:
             done = 0  # the server sends all of it
         length = body_length(response, done)

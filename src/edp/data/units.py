@@ -4,7 +4,6 @@ Networks see actions in [-1, 1], and observations that may be normalised. The sa
 the data, in evaluations and by loaded policies, and are saved with the run.
 """
 
-import math
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 
 from edp.data.checks import checked_pieces
 from edp.data.dataset import Dataset
-from edp.data.log import PIECE, Log
+from edp.data.log import LARGEST, PIECE, Log
 from edp.errors import UserError
 
 ACTION_LIMIT = 0.999  # D4RL clips actions here: likelihoods of squashed policies are infinite at 1
@@ -34,8 +33,8 @@ class Units:
     def __post_init__(self):
         wide, narrow = (self.obs_shift, self.obs_scale), (self.low, self.high)
         for pair in (wide, narrow):
-            if len(pair[0]) != len(pair[1]) or not pair[0] or not all(map(math.isfinite, pair[0] + pair[1])):
-                raise UserError("pairs of units must be non-empty, finite and of equal length")
+            if len(pair[0]) != len(pair[1]) or not pair[0] or not all(abs(end) <= LARGEST for end in pair[0] + pair[1]):
+                raise UserError("pairs of units must be non-empty, finite in float32 and of equal length")
         if not all(scale > 0 for scale in self.obs_scale) or not all(a < b for a, b in zip(*narrow, strict=True)):
             raise UserError("units must have scales above 0, and ranges that are not empty")
 

@@ -16,6 +16,8 @@ from edp.diffusion.tables import Table
 from edp.diffusion.times import GRIDS, step_times
 from edp.errors import UserError, unknown
 
+MOST_CALLS = 100_000
+
 
 class Method(NamedTuple):
     """An entry of ``SAMPLERS``."""
@@ -51,6 +53,8 @@ class Sampler:
             raise unknown("sampler", self.name, SAMPLERS)
         if self.calls < 1:
             raise UserError(f"a sampler needs at least one network call, not {self.calls}")
+        if self.calls > MOST_CALLS:
+            raise UserError(f"a sampler makes at most {MOST_CALLS:,} network calls, not {self.calls:,} (see `calls`)")
         if self.order not in (1, 2, 3):
             raise UserError(f"DPM-Solver has order 1, 2 or 3, not {self.order}")
         if self.grid not in GRIDS:

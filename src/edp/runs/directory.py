@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from edp.runs.provenance import provenance
 from edp.runs.rows import CHECKS, Row, as_line, is_training, parse_line
 from edp.runs.schema import SCHEMA, read_config
 from edp.runs.scores import nan_mean
+
+OWN_FOLDERS = ("checkpoints", "checkpoint", "ablations")  # in a run directory
 
 
 class RunExistsError(UserError):
@@ -59,10 +61,7 @@ class Run:
     def open(cls, folder: Path) -> "Run":
         if not (folder / "config.json").is_file():
             raise UserError(f"{folder}: not a run directory (no config.json in it)")
-        for place in (folder, folder / "checkpoints", folder / "ablations"):
-            for entry in place.iterdir() if place.is_dir() else ():
-                if entry.is_symlink():  # writing through it would write elsewhere
-                    raise UserError(f"{entry}: a symbolic link, which is not allowed in a run directory")
+        refuse_odd_entries(folder)
         run = cls(folder)
         _ = run.config
         return run
@@ -238,6 +237,22 @@ class Run:
             return path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
         except OSError as error:
             raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+
+
+def refuse_odd_entries(folder: Path, top: bool = True) -> None:
+    """Refuse symbolic links in a run directory, which lead elsewhere, and pipes and devices, which are read forever.
+
+    Folders of other programs, such as loggers, are not looked into.
+    """
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:  # a process may be training in it
+        for entry in entries:
+            if entry.is_symlink():
+                raise UserError(f"{entry.path}: a symbolic link, which is not allowed in a run directory")
+            if entry.is_dir():
+                if not top or entry.name in OWN_FOLDERS:
+                    refuse_odd_entries(Path(entry.path), top=False)
+            elif not entry.is_file() and os.path.lexists(entry.path):
+                raise UserError(f"{entry.path}: a pipe, a device or a socket, which is not allowed in a run directory")
 
 
 def sync_to_disk(path: Path) -> None:

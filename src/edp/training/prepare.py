@@ -24,7 +24,7 @@ from edp.errors import UserError
 from edp.options import check_options
 from edp.runs.directory import RemoteRun, Run
 from edp.runs.load import check_config, locate_run_data, read_run_data, read_spec, with_environment
-from edp.runs.logs import find_lost_rows
+from edp.runs.logs import Lost, find_lost_rows
 from edp.runs.provenance import device_name, provenance
 from edp.training.loop import Experiment
 
@@ -137,8 +137,12 @@ def resume_run(
             spec = with_steps(spec, steps)
         spec = with_environment(spec.check(), env, run)
         finished = done["state"] == "finished" and done["step"] >= spec.training.steps
-        if finished and find_lost_rows(run).step is None:
-            raise UserError(f"{run.folder}: finished after {done['step']:,} steps; give more of them with `steps`")
+        lost = find_lost_rows(run) if finished else Lost()
+        if finished and lost.step is None:
+            missing = "".join(f"; {note}, and cannot be made again" for note in lost.notes)
+            raise UserError(
+                f"{run.folder}: finished after {done['step']:,} steps; give more of them with `steps`{missing}"
+            )
         place = formats.absolute(data or locate_run_data(run, spec, find_file))
         dataset = read_run_data(run, spec, place)
         plan = make_plan(spec, place, config.get("columns") or {}, fingerprint(dataset))

@@ -135,3 +135,8 @@ def test_processes_end_when_the_one_that_started_them_is_killed(tmp_path):
     parent.kill()
     parent.join()
     wait_until(lambda: not any(map(is_running, workers)), seconds=20)
+
+
+def test_more_rows_than_any_memory_holds_are_refused(tmp_path):
+    with pytest.raises(UserError, match="`transitions=100000000000000`: the rows would need at least 10 PB of memory"):
+        make_dataset(tmp_path / "a.hdf5", "edp/hopper-d4rl-v2", [], 10**14, 0)

@@ -1,6 +1,7 @@
 """Making data sets: roll out behaviour policies in an environment and write D4RL's layout."""
 
 import json
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from edp.data.synthesis.jobs import Job, Part, Progress, run_jobs
 from edp.envs.make import make_env
 from edp.errors import UserError
 from edp.files import check_writable
+from edp.memory import show_size, total_memory
 
 SHARD = 100_000  # rows of one job; each job has separate seeds
 LARGE = 20_000  # rows from which starting processes with narrow matmuls saves time
@@ -71,6 +73,7 @@ def make_dataset(
     style: Style = STYLE,
 ) -> None:
     """Write a file with exactly ``transitions`` rows, split over the behaviours by their shares."""
+    check_memory(transitions, make_env(env_id))
     shares = np.array([b.share for b in behaviours])
     ends = np.round(transitions * np.cumsum(shares) / shares.sum()).astype(int)
     counts = np.diff(ends, prepend=0)
@@ -145,6 +148,15 @@ def whole_returns(part: Part, episode_return: str) -> np.ndarray:
     rewards, terminals, timeouts = (part.columns[key] for key in ("rewards", "terminals", "timeouts"))
     returns = episode_returns(rewards, terminals, timeouts, episode_return)
     return returns[:-1] if part.cut and len(returns) > 1 else returns
+
+
+def check_memory(transitions: int, env: gymnasium.Env) -> None:
+    """Refuse more rows than the memory of this machine holds, before any is made."""
+    spaces = env.observation_space, env.observation_space, env.action_space  # a row has the next observation, too
+    needed = transitions * sum(math.prod(space.shape or ()) for space in spaces) * np.dtype(np.float32).itemsize
+    if needed > total_memory():
+        sizes = f"{show_size(needed)} of memory, and this machine has {show_size(total_memory())}"
+        raise UserError(f"`transitions={transitions}`: the rows would need at least {sizes}: make fewer")
 
 
 def check_fits(behaviour: Behaviour, env: gymnasium.Env, env_id: str) -> None:
