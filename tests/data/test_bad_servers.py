@@ -6,7 +6,6 @@ import re
 import socket
 import ssl
 import subprocess
-import threading
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -20,6 +19,7 @@ from edp.cli import main
 from edp.data import connection, download, locate, tasks
 from edp.data.download import Published, fetch
 from edp.errors import UserError
+from support.serving import serving
 
 
 def hdf5_bytes(width=11, rows=200, leave_out=()):
@@ -135,20 +135,12 @@ def colourful(to):
 
 @pytest.fixture
 def server(monkeypatch, tmp_path):
-    server = Server()
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    monkeypatch.setenv("EDP_SERVER", f"http://127.0.0.1:{server.server_port}/")
-    monkeypatch.setenv("EDP_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(download, "TIMEOUT", 1.0)
-    monkeypatch.setattr(download, "RETRIES", 2)
-    yield server
-    server.shutdown()
-    server.server_close()
-
-
-@pytest.fixture
-def url(server):
-    return f"http://127.0.0.1:{server.server_port}/set.hdf5"
+    with serving(Server()) as server:
+        monkeypatch.setenv("EDP_SERVER", f"http://127.0.0.1:{server.server_port}/")
+        monkeypatch.setenv("EDP_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setattr(download, "TIMEOUT", 1.0)
+        monkeypatch.setattr(download, "RETRIES", 2)
+        yield server
 
 
 UNKNOWN = replace(tasks.get_task("hopper-medium-v2"), size=None, sha256=None)  # a task without a published sum

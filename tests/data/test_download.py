@@ -1,7 +1,6 @@
 """Downloads from a local server that fails on request."""
 
 import hashlib
-import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 
 from edp.data.download import Published, fetch
 from edp.errors import UserError
+from support.serving import serving
 
 CONTENT = np.random.default_rng(0).bytes(3_000_000)
 SUM = hashlib.sha256(CONTENT).hexdigest()
@@ -46,15 +46,8 @@ class Handler(BaseHTTPRequestHandler):
 def server():
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.faults, server.requests = [], []  # pyright: ignore
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
-
-
-@pytest.fixture
-def url(server):
-    return f"http://127.0.0.1:{server.server_port}/set.hdf5"
+    with serving(server):
+        yield server
 
 
 def test_a_file_comes_whole_with_progress(url, tmp_path):
