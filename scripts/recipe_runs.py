@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edp.config.choice import choose
-from edp.config.defaults import FEW_ROWS_ORIGIN
-from edp.config.presets import FEW_ROWS
+from edp.config.defaults import NARROW_ORIGINS
 from edp.data.tasks import get_task
 from edp.drawing import COLOURS, drawing_style, save_figure
 from edp.report.statistics import mean_interval
@@ -79,8 +78,9 @@ class Learned(NamedTuple):
         given = {word[2:].replace("-", "_") for word in words if word.startswith("--")}
         algorithm, policy = self.config["algorithm"]["name"], self.config["policy"]["name"]
         options = {"steps": self.config["training"]["steps"]}
-        rows = 0 if FEW_ROWS_ORIGIN in self.config["origins"].values() else FEW_ROWS
-        settings = choose(algorithm, policy, options=options).resolve(get_task(self.task)).for_rows(rows)
+        settings = choose(algorithm, policy, options=options).resolve(get_task(self.task))
+        if not set(NARROW_ORIGINS).isdisjoint(self.config["origins"].values()):
+            settings = settings.for_data(0, 0.0)
         now = settings.values
         then = {entry.name: entry.default for cls in settings.classes for entry in fields(cls)}  # of options since then
         then |= {name: value for part in PARTS for name, value in self.config[part].items() if name in now}

@@ -101,7 +101,7 @@ def test_print_config_shows_what_few_rows_would_change(capsys):
     assert main(["train", "hopper-medium-v2", "--eas", "4", "--print-config"]) == 0
     shown = capsys.readouterr().out
     assert shown.split()[shown.split().index("--eas") + 1] == "4"
-    after = shown.partition("for data with fewer than 20,000 rows")[2].split()
+    after = shown.partition("for data with fewer than 20,000 rows, or smooth actions")[2].split()
     assert after == ["--loss-weight", "0.1", "preset", "quick"]
     assert main(["train", "hopper-medium-v2", "--preset", "edp", "--print-config"]) == 0
     assert "fewer than" not in capsys.readouterr().out

@@ -45,7 +45,7 @@ class Actor:
     domain_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     recipe: ClassVar[Mapping[str, Any]] = {}
-    recipe_for_few_rows: ClassVar[Mapping[str, Any]] = {}
+    recipe_for_narrow_data: ClassVar[Mapping[str, Any]] = {}
 
     def check(self, policy: PolicyConfig) -> None:
         if policy.reads_histories:
@@ -102,7 +102,7 @@ class ActorCritic(Actor):
         "n_step": 3,
     }
     # Where a critic has seen each action many times, and few others, it cannot tell which of several samples is best.
-    recipe_for_few_rows: ClassVar[Mapping[str, Any]] = {"eas": 1}
+    recipe_for_narrow_data: ClassVar[Mapping[str, Any]] = {"eas": 1}
 
     def __post_init__(self) -> None:
         if self.ensemble not in ENSEMBLES:

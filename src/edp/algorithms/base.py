@@ -31,7 +31,7 @@ class Algorithm(Protocol):
     policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]]  # the same for policies that declare this: for example
     # {"has_likelihood": {"bc_weight": 0.0}}; see PolicyConfig for the declarations
     recipe: ClassVar[Mapping[str, Any]]  # values of the preset ``quick`` for this algorithm
-    recipe_for_few_rows: ClassVar[Mapping[str, Any]]  # the same, where the data has few rows
+    recipe_for_narrow_data: ClassVar[Mapping[str, Any]]  # the same, for data with few rows or smooth actions
 
     def check(self, policy: PolicyConfig) -> None:
         """Raise a ``UserError`` that says why the algorithm cannot train this policy, and which it can."""

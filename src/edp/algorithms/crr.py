@@ -28,7 +28,7 @@ class CRR(TDActorCritic):
     uses: ClassVar[tuple[str, ...]] = ("action", "log_prob")
     recipe: ClassVar[Mapping[str, Any]] = {**TDActorCritic.recipe, **WEIGHTED_RECIPE, "samples": 0}
     # A critic that has seen few actions prefers some of them for no reason, so its weights are close to equal.
-    recipe_for_few_rows: ClassVar[Mapping[str, Any]] = {**TDActorCritic.recipe_for_few_rows, "beta": 5.0}
+    recipe_for_narrow_data: ClassVar[Mapping[str, Any]] = {**TDActorCritic.recipe_for_narrow_data, "beta": 5.0}
     policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {"has_likelihood": {"bc_weight": 0.0}}
 
     def __post_init__(self) -> None:

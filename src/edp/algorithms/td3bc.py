@@ -28,7 +28,7 @@ class TD3BC(TDActorCritic):
     uses: ClassVar[tuple[str, ...]] = ("action",)
     policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {"deterministic": {"target_noise": 0.2}}
     recipe: ClassVar[Mapping[str, Any]] = {**TDActorCritic.recipe, "guidance": "spread", "loss_weight": 0.5}
-    recipe_for_few_rows: ClassVar[Mapping[str, Any]] = {**TDActorCritic.recipe_for_few_rows, "loss_weight": 0.1}
+    recipe_for_narrow_data: ClassVar[Mapping[str, Any]] = {**TDActorCritic.recipe_for_narrow_data, "loss_weight": 0.1}
 
     def __post_init__(self) -> None:
         super().__post_init__()

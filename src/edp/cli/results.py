@@ -13,7 +13,7 @@ from edp.cli.display import failure_lines
 from edp.cli.parser import as_flags, flag
 from edp.cli.terminal import score_text, shown
 from edp.config import defaults
-from edp.config.defaults import FEW_ROWS_ORIGIN, RECIPE_ORIGIN, USER, Settings
+from edp.config.defaults import NARROW_ORIGINS, RECIPE_ORIGIN, USER, Settings
 from edp.config.presets import FEW_ROWS
 from edp.config.spec import EvalOptions, Spec
 from edp.data.dataset import Dataset
@@ -37,11 +37,11 @@ def print_config(groups: dict[str, type], resolved: Settings) -> None:
             style = "dim" if setting.origin == "default" else ""
             origin = "command line" if setting.origin == USER else as_flags(setting.origin)
             table.add_row(f"  {flag(entry.name)}", escape(value), origin, style=style)
-    few = [(name, item.value) for name, item in resolved.for_rows(0).values.items() if item.origin == FEW_ROWS_ORIGIN]
-    if few:
-        table.add_row(f"[bold]for data with fewer than {FEW_ROWS:,} rows[/bold]", "", "")
-        for name, value in few:
-            table.add_row(f"  {flag(name)}", str(value), RECIPE_ORIGIN)
+    narrow = {name: item for name, item in resolved.for_data(0, 0.0).values.items() if item.origin in NARROW_ORIGINS}
+    if narrow:
+        table.add_row(f"[bold]for data with fewer than {FEW_ROWS:,} rows, or smooth actions[/bold]", "", "")
+        for name, item in narrow.items():
+            table.add_row(f"  {flag(name)}", str(item.value), RECIPE_ORIGIN)
     Console(width=110 if not sys.stdout.isatty() else None).print(table, highlight=False)
 
 

@@ -12,7 +12,17 @@ from typing import Any, NamedTuple
 from edp.algorithms import ALGORITHMS
 from edp.config import presets
 from edp.config.originals import ORIGINALS
-from edp.config.presets import DOMAINS, FEW_ROWS, LIKE_STEPS, LONGEST_DISCOUNT, QUICK, CriticTimes, ShareOfSteps, Values
+from edp.config.presets import (
+    DOMAINS,
+    FEW_ROWS,
+    LIKE_STEPS,
+    LITTLE_NOISE,
+    LONGEST_DISCOUNT,
+    QUICK,
+    CriticTimes,
+    ShareOfSteps,
+    Values,
+)
 from edp.errors import UserError, unknown
 from edp.options import check_options
 from edp.policies import POLICIES
@@ -21,6 +31,8 @@ PRESETS = presets.PRESETS | ORIGINALS
 USER = "user"  # the origin of values that the user gives
 RECIPE_ORIGIN = f"preset {QUICK}"
 FEW_ROWS_ORIGIN = f"{RECIPE_ORIGIN}, for fewer than {FEW_ROWS:,} rows"
+SMOOTH_ORIGIN = f"{RECIPE_ORIGIN}, for smooth actions"
+NARROW_ORIGINS = FEW_ROWS_ORIGIN, SMOOTH_ORIGIN
 DEFAULT_ALGORITHM, DEFAULT_POLICY = "td3bc", "diffusion"
 
 
@@ -53,13 +65,21 @@ class Settings(NamedTuple):
         changed = {name: Setting(value, origin) for name, value in values.items() if name in free}
         return self._replace(values=self.values | changed)
 
-    def for_rows(self, rows: int) -> "Settings":
-        """These settings, or those of the recipe for few rows, if the recipe is used and the data has few."""
-        if rows >= FEW_ROWS or RECIPE_ORIGIN not in self.origins.values():
+    @property
+    def uses_recipe(self) -> bool:
+        return RECIPE_ORIGIN in self.origins.values()
+
+    def for_data(self, rows: int, noise: float) -> "Settings":
+        """These settings, or those of the recipe for narrow data (see ``FEW_ROWS``), if the recipe is used.
+
+        ``noise`` is the share of noise in the data's actions.
+        """
+        if not self.uses_recipe or (rows >= FEW_ROWS and noise >= LITTLE_NOISE):
             return self
+        origin = FEW_ROWS_ORIGIN if rows < FEW_ROWS else SMOOTH_ORIGIN
         free = {name for name, setting in self.values.items() if setting.origin in ("default", RECIPE_ORIGIN)}
-        values = self.classes[0].recipe_for_few_rows  # the first class is the algorithm
-        changed = {name: Setting(value, FEW_ROWS_ORIGIN) for name, value in values.items() if name in free}
+        values = self.classes[0].recipe_for_narrow_data  # the first class is the algorithm
+        changed = {name: Setting(value, origin) for name, value in values.items() if name in free}
         return self._replace(values=self.values | changed)
 
 

@@ -56,7 +56,10 @@ RECIPE: Values = {
     "fresh_starts": True,
 }
 
-FEW_ROWS = 20_000  # for data with fewer rows, an algorithm's ``recipe_for_few_rows`` holds
+# An algorithm's ``recipe_for_narrow_data`` holds where the critic can know little but the data's own actions: for data
+# with fewer rows than this, or with less noise in its actions (see ``noise_share``), as in demonstrations.
+FEW_ROWS = 20_000
+LITTLE_NOISE = 0.2
 
 # The paper's variants. Where every noise level is a network call, K is 100 as in the paper's timing, or Diffusion-QL's
 # usual 5.

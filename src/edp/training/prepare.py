@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edp.config.choice import Choice
-from edp.config.defaults import FEW_ROWS_ORIGIN, Settings
+from edp.config.defaults import FEW_ROWS_ORIGIN, NARROW_ORIGINS, Settings
 from edp.config.sizes import check_sizes
 from edp.config.spec import Spec, check_together
 from edp.data import formats, locate, tasks, units
 from edp.data.dataset import Dataset, fingerprint, read_dataset
 from edp.data.log import Log
+from edp.data.smoothness import noise_share
 from edp.data.tasks import Task
 from edp.devices import processes
 from edp.envs.make import action_range, import_env
@@ -110,7 +111,7 @@ def start_run(
     run = Run(out)
     with run.claimed():
         run.start(spec.to_json() | about)
-        notes = *data_notes(spec, dataset), *few_rows_notes(settings, dataset)
+        notes = *data_notes(spec, dataset), *narrow_data_notes(settings, dataset)
         yield Ready(experiment, dataset, place, run, notes)
 
 
@@ -199,7 +200,8 @@ def read_data(task: Task, settings: Settings, log: Log) -> tuple[Spec, Dataset, 
     if task.own and len(dataset.returns):
         task = replace(task, returns=(float(dataset.returns.min()), float(dataset.returns.max())))
         settings = settings.with_defaults(task.settings, "task")
-    settings = settings.for_rows(len(dataset.reward))
+    if settings.uses_recipe:
+        settings = settings.for_data(len(dataset.reward), noise_share(dataset))
     low, high = usual_action_range(task, log)
     run_units = units.fit_units(
         dataset, options.normalise, options.action_low or low, options.action_high or high, log.name
@@ -237,12 +239,14 @@ def data_notes(spec: Spec, dataset: Dataset) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def few_rows_notes(settings: Settings, dataset: Dataset) -> tuple[str, ...]:
-    """Which options have other values than usual because the data has few rows."""
-    found = settings.values.items()
-    changed = [f"`{name}={setting.value}`" for name, setting in found if setting.origin == FEW_ROWS_ORIGIN]
-    return (
-        (f"the data has {len(dataset.reward):,} rows, which is few: the recipe sets {', '.join(changed)}",)
-        if changed
-        else ()
-    )
+def narrow_data_notes(settings: Settings, dataset: Dataset) -> tuple[str, ...]:
+    """Which options have other values than usual because the data has few rows or smooth actions."""
+    changed = {name: setting for name, setting in settings.values.items() if setting.origin in NARROW_ORIGINS}
+    if not changed:
+        return ()
+    few = any(setting.origin == FEW_ROWS_ORIGIN for setting in changed.values())
+    reason = f"the data has {len(dataset.reward):,} rows, which is few" if few else SMOOTH
+    return (f"{reason}: the recipe sets {', '.join(f'`{name}={item.value}`' for name, item in changed.items())}",)
+
+
+SMOOTH = "each action follows closely from the one before it, as in demonstrations"
