@@ -292,6 +292,31 @@ def selection() -> str:
     return table(["run", "step", *ways], cells)
 
 
+NARROW = {  # runs of 12,000 steps on kitchen-mixed, in results/learning
+    "km-bc": "cloning",
+    "km-td3": "TD3+BC, `--loss-weight 0.5 --eas 10`: the values for other data",
+    "km-weak": "TD3+BC, `--loss-weight 0.1 --eas 1`: **the recipe for narrow data**",
+}
+
+
+def narrow() -> str:
+    """The last evaluation of each run."""
+    rows = []
+    for name, text in NARROW.items():
+        last = learning_rows(name)[-1]
+        seeds = [statistics.mean(scores) for scores in last["scores"]]
+        shown = ", ".join(f"{seed:.1f}" for seed in seeds)
+        rows.append([text, f"{last['step']:,}", f"{statistics.mean(seeds):.1f} ({shown})"])
+    return table(["kitchen-mixed-v0 (look-alike)", "steps", "score (seeds)"], rows)
+
+
+def noise_shares() -> str:
+    rows = sorted(result("noise_share"), key=lambda row: row["noise_share"])
+    mark = {True: " (look-alike)", False: ""}
+    cells = [[row["task"] + mark[row["regenerated"]], f"{row['rows']:,}", f"{row['noise_share']:.2f}"] for row in rows]
+    return table(["data", "rows", "share of noise"], cells)
+
+
 READERS = {
     "pyarrow, streaming": "pyarrow's `iter_batches`, nothing kept: it reads the file ahead",
     "pyarrow, streaming without buffer": "the same without reading ahead, nothing kept",
@@ -363,6 +388,8 @@ PARTS = (
     curves,
     critics,
     selection,
+    noise_shares,
+    narrow,
     recipe_scores,
     recipe_times,
     recipe_commands,
