@@ -7,7 +7,9 @@ import tempfile
 from pathlib import Path
 
 # Tests compile many small programs and run each for a moment: spend little time on making them fast.
-FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+FLAGS = (
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+)
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}".strip()
 
 # Tests see neither the user's data nor the user's cache, and leave nothing behind.
