@@ -1,44 +1,31 @@
 """A problem whose answer is known: two modes in the data, one of them good (see examples/bandit.py)."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
 
 import bandit as example
 import contextual_bandit
+from edp.training import epoch
 
 HELD_OUT = contextual_bandit.make(1000, seed=99)
 RL = [name for name in example.CASES if not name.startswith("BC")]
-SCRIPT = """
-import sys
-
-import bandit
-import contextual_bandit
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-states = jnp.asarray(contextual_bandit.make(1000, seed=99).obs)
-policy = bandit.fit(bandit.CASES[sys.argv[1]])
-acted = policy.act(states, jax.random.key(0))
-np.savez(sys.argv[2], sampled=bandit.sample(policy, states), acted=acted)
-"""
+OPTIMISED = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": True}
 
 
 @pytest.fixture
-def train(tmp_path):
-    """Trains a case in a process with an optimising compiler, which thousands of steps are worth."""
+def train(monkeypatch):
+    """Trains a case with an optimising compiler, which thousands of steps are worth, and draws its actions."""
+    static = {"static_argnames": ("update", "batch_size")}
+    optimised = jax.jit(epoch.epoch.__wrapped__, **static, compiler_options=OPTIMISED)
+    monkeypatch.setattr(epoch, "epoch", optimised)
+    states = jnp.asarray(HELD_OUT.obs)
 
     def run(name):
-        path = os.pathsep.join([str(Path(example.__file__).parent), os.environ.get("PYTHONPATH", "")])
-        env = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"} | {"PYTHONPATH": path}
-        subprocess.run([sys.executable, "-c", SCRIPT, name, str(tmp_path / "actions.npz")], env=env, check=True)
-        return np.load(tmp_path / "actions.npz")
+        policy = example.fit(example.CASES[name])
+        return {"sampled": example.sample(policy, states), "acted": np.asarray(policy.act(states, jax.random.key(0)))}
 
     return run
 
