@@ -33,6 +33,7 @@ def evaluations(folder):
 
 def test_ablations_that_train_compare_their_variants(hopper_file, tmp_path, capsys, fails):
     words = ["ablate", "network", "hopper-medium-v2", "--data", str(hopper_file), "--out", str(tmp_path / "a"), *LENGTH]
+    words += ["--critic-hidden", "16", "--batch-size", "32"]
     assert main([*words, "--seeds", "2"]) == 0
     result = json.loads((tmp_path / "a" / "network.json").read_text(encoding="utf-8"))
     assert result["values"] == ["feed-forward", "twice as wide"]
