@@ -9,8 +9,8 @@ from edp.errors import UserError
 from edp.runs.directory import Run
 
 SMALL = [
-    *["--steps", "20", "--epoch-steps", "10", "--eval-every", "20", "--episodes", "2", "--hidden", "16,16"],
-    *["--policy-target-after", "0", "--seeds", "2", "--seed", "3", "--critic-hidden", "16,16"],
+    *["--steps", "20", "--epoch-steps", "10", "--eval-every", "20", "--episodes", "2", "--hidden", "16"],
+    *["--policy-target-after", "0", "--seeds", "2", "--seed", "3", "--critic-hidden", "16"],
 ]
 
 

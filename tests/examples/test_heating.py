@@ -24,7 +24,7 @@ import picture  # noqa: E402
 import heating  # noqa: E402
 
 DAYS = 24
-SMALL = ["--hidden", "16,16", "--critic-hidden", "16,16", "--calls", "3", "--steps", "40", "--batch-size", "32"]
+SMALL = ["--hidden", "16", "--critic-hidden", "16", "--calls", "3", "--steps", "40", "--batch-size", "32"]
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,7 @@ class TestDamage:
 
     def test_a_config_that_does_not_fit_its_checkpoints_removes_nothing(self, copy, fails):
         config = json.loads((copy / "config.json").read_text(encoding="utf-8"))
-        config["policy"]["hidden"] = [17, 17]
+        config["policy"]["hidden"] = [17]
         (copy / "config.json").write_text(json.dumps(config), encoding="utf-8")
         before = sorted((copy / "checkpoints").iterdir()), (copy / "metrics.jsonl").read_bytes()
         said = fails("train", "--resume", copy, "--steps", STEPS + 10)

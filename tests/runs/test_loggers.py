@@ -9,8 +9,8 @@ from edp.cli import main
 from edp.runs.loggers import Loggers
 
 SMALL = [
-    *["--steps", "20", "--epoch-steps", "10", "--eval-every", "20", "--episodes", "2", "--hidden", "16,16"],
-    *["--policy-target-after", "0", "--seeds", "2", "--seed", "3", "--critic-hidden", "16,16"],
+    *["--steps", "20", "--epoch-steps", "10", "--eval-every", "20", "--episodes", "2", "--hidden", "16"],
+    *["--policy-target-after", "0", "--seeds", "2", "--seed", "3", "--critic-hidden", "16"],
 ]
 
 

@@ -7,13 +7,13 @@ import numpy as np
 
 SMALL = [
     *("--steps", "40", "--epoch-steps", "20", "--eval-every", "20", "--batch-size", "32", "--episodes", "2"),
-    *("--hidden", "16,16", "--critic-hidden", "16,16", "--calls", "3", "--eas", "2", "--policy-target-after", "0"),
+    *("--hidden", "16", "--critic-hidden", "16", "--calls", "3", "--eas", "2", "--policy-target-after", "0"),
     *("--preset", "edp"),  # without a decay of the learning rate, which depends on the number of steps
 ]
 
 OPTIONS = {
-    **{"steps": 40, "epoch_steps": 20, "eval_every": 20, "batch_size": 32, "hidden": (16, 16), "episodes": 2},
-    **{"critic_hidden": (16, 16), "calls": 3, "eas": 2, "policy_target_after": 0},
+    **{"steps": 40, "epoch_steps": 20, "eval_every": 20, "batch_size": 32, "hidden": (16,), "episodes": 2},
+    **{"critic_hidden": (16,), "calls": 3, "eas": 2, "policy_target_after": 0},
 }
 
 COLUMNS = {

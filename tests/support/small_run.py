@@ -11,7 +11,8 @@ from edp.runs.directory import Run
 EPOCH, STEPS = 20, 400
 SMALL = [
     *["--steps", STEPS, "--epoch-steps", EPOCH, "--eval-every", 100, "--checkpoint-every", EPOCH, "--episodes", 2],
-    *["--hidden", "16,16", "--critic-hidden", "16,16", "--calls", 3, "--eas", 2, "--policy-target-after", 0],
+    *["--hidden", "16", "--critic-hidden", "16", "--calls", 3, "--eas", 2, "--policy-target-after", 0],
+    *["--batch-size", 32],
     *["--preset", "edp"],  # no decay of the learning rate, which depends on the number of steps
 ]
 
