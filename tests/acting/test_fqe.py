@@ -22,7 +22,7 @@ OPTIONS = fqe.FQEOptions(fqe_steps=1000, fqe_rows=2000, fqe_batch=128, fqe_disco
 @pytest.fixture(autouse=True)
 def small_network(monkeypatch):
     """Use a small network, which is enough for these problems."""
-    monkeypatch.setattr(fqe, "HIDDEN", (64, 64))
+    monkeypatch.setattr(fqe, "HIDDEN", (32, 32))
 
 
 class Line(eqx.Module):
@@ -84,8 +84,8 @@ def test_nearest_is_the_nearest(rng):
 def folder(hopper_file, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "r"
     words = ["train", "hopper-medium-v2", "--data", str(hopper_file), "--out", str(out), "--calls", "3", "--eas", "2"]
-    small = ["--steps", "30", "--epoch-steps", "10", "--eval-every", "10", "--episodes", "1", "--hidden", "16,16"]
-    assert main([*words, *small, "--critic-hidden", "16,16", "--seeds", "2", "--quiet"]) == 0
+    small = ["--steps", "30", "--epoch-steps", "10", "--eval-every", "10", "--episodes", "1", "--hidden", "16"]
+    assert main([*words, *small, "--critic-hidden", "16", "--seeds", "2", "--quiet"]) == 0
     return out
 
 
