@@ -22,7 +22,7 @@ OPTIONS = fqe.FQEOptions(fqe_steps=1000, fqe_rows=2000, fqe_batch=128, fqe_disco
 @pytest.fixture(autouse=True)
 def small_network(monkeypatch):
     """Use a small network, which is enough for these problems."""
-    monkeypatch.setattr(fqe, "HIDDEN", (64, 64))
+    monkeypatch.setattr(fqe, "HIDDEN", (32, 32))
 
 
 class Line(eqx.Module):

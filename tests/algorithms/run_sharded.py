@@ -35,7 +35,7 @@ for seeds, devices in ((8, 8), (12, 6)):
 # A whole run: trained, evaluated, written, resumed.
 file, folder = sys.argv[1:]
 small = ["--epoch-steps", "10", "--eval-every", "20", "--hidden", "16", "--critic-hidden", "16"]
-small += ["--calls", "2", "--eas", "2", "--episodes", "1"]
+small += ["--batch-size", "32", "--calls", "2", "--eas", "2", "--episodes", "1"]
 # The preset has no decay of the learning rate, which depends on the number of steps.
 many = ["train", "hopper-medium-v2", "--data", file, "--seeds", "8", "--preset", "edp", *small]
 assert main([*many, "--steps", "40", "--out", f"{folder}/many"]) == 0

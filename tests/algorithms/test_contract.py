@@ -24,7 +24,7 @@ from edp.training import epoch as train
 
 OBS, ACT, ROWS = 5, 3, 200
 SMALL = {
-    **{"hidden": (16, 16), "critic_hidden": (16, 16), "calls": 3, "samples": 2, "evaluation_steps": 2},
+    **{"hidden": (16,), "critic_hidden": (16,), "calls": 3, "samples": 2, "evaluation_steps": 2},
     **{"context": 4, "width": 16, "layers": 1},
 }
 

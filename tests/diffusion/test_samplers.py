@@ -142,7 +142,7 @@ def test_dpm_solver_3_step_by_hand():
     "sampler", [Sampler("ddpm", 1000), Sampler("dpm", 60), Sampler("dpm++", 60), Sampler("ddim", 200)]
 )
 def test_samples_have_the_datas_mean_and_covariance(sampler):
-    n = 40_000
+    n = 20_000
     start_key, chain_key = jax.random.split(jax.random.key(1))
     table = sampler.table(SCHEDULE)
     samples = np.asarray(run(table, jax.random.normal(start_key, (n, 2)), chain_key))

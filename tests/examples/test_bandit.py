@@ -19,7 +19,8 @@ OPTIMISED = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters":
 def train(monkeypatch):
     """Trains a case with an optimising compiler, which thousands of steps are worth, and draws its actions."""
     static = {"static_argnames": ("update", "batch_size")}
-    optimised = jax.jit(epoch.epoch.__wrapped__, **static, compiler_options=OPTIMISED)
+    plain = epoch.epoch.__wrapped__  # pyright: ignore[reportFunctionMemberAccess]
+    optimised = jax.jit(plain, **static, compiler_options=OPTIMISED)
     monkeypatch.setattr(epoch, "epoch", optimised)
     states = jnp.asarray(HELD_OUT.obs)
 
