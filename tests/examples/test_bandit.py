@@ -1,5 +1,7 @@
 """A problem whose answer is known: two modes in the data, one of them good (see examples/bandit.py)."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,8 +21,7 @@ OPTIMISED = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters":
 def train(monkeypatch):
     """Trains a case with an optimising compiler, which thousands of steps are worth, and draws its actions."""
     static = {"static_argnames": ("update", "batch_size")}
-    plain = epoch.epoch.__wrapped__  # pyright: ignore[reportFunctionMemberAccess]
-    optimised = jax.jit(plain, **static, compiler_options=OPTIMISED)
+    optimised = jax.jit(inspect.unwrap(epoch.epoch), **static, compiler_options=OPTIMISED)
     monkeypatch.setattr(epoch, "epoch", optimised)
     states = jnp.asarray(HELD_OUT.obs)
 
