@@ -6,12 +6,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 from edp.cli import main
 from edp.cli.signals import GRACE
+from edp.runs.claim import Claim
 from edp.runs.directory import Run
 from support.small_run import command, train
 from support.small_run import digest as digest_of
@@ -35,31 +37,57 @@ def at_epoch(monkeypatch):
     return set_action
 
 
-def remove(folder):
-    """Remove a folder at once. A removal file by file fails if a checkpoint is being written into it."""
-    gone = folder.with_name("gone")
-    folder.rename(gone)
-    shutil.rmtree(gone, ignore_errors=True)
+NO_CHECKPOINTS = ["--quiet", "--eval-every", 10_000, "--checkpoint-every", 10_000]  # none is being written meanwhile
 
 
 def test_a_directory_that_was_removed_is_not_made_again(hopper_file, tmp_path, fails, at_epoch):
     out = tmp_path / "run"
-    at_epoch(lambda: remove(out))
+    at_epoch(lambda: shutil.rmtree(out))
     assert "was removed or replaced during training; nothing more is written" in fails(
-        *train(hopper_file, out, "--quiet")
+        *train(hopper_file, out, *NO_CHECKPOINTS)
     )
     assert not out.exists()
+
+
+def test_what_a_late_write_of_a_checkpoint_makes_again_is_removed(tmp_path):
+    out, claim = tmp_path / "run", Claim(tmp_path / "run")
+
+    def write_late():
+        time.sleep(0.2)
+        (out / "checkpoints" / "20").mkdir(parents=True)
+
+    with claim.held():
+        shutil.rmtree(out)
+        late = threading.Thread(target=write_late)
+        late.start()
+        claim.remove_remains()
+        late.join()
+        assert not out.exists()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_other_directories_are_left_alone(tmp_path, replaced):
+    """The run's own directory, and a new run in its place."""
+    out, claim = tmp_path / "run", Claim(tmp_path / "run")
+    with claim.held():
+        if replaced:
+            shutil.rmtree(out)
+            out.mkdir()
+            (out / ".lock").touch()
+        (out / "checkpoints").mkdir()
+        claim.remove_remains()
+        assert (out / "checkpoints").exists()
 
 
 def test_a_directory_that_was_replaced_stays_as_it_is(hopper_file, whole, tmp_path, fails, at_epoch):
     out = tmp_path / "run"
 
     def replace():
-        remove(out)
+        shutil.rmtree(out)
         shutil.copytree(whole, out)
 
     at_epoch(replace)
-    assert "was removed or replaced during training" in fails(*train(hopper_file, out, "--quiet"))
+    assert "was removed or replaced during training" in fails(*train(hopper_file, out, *NO_CHECKPOINTS))
     for path in whole.rglob("*"):
         assert (
             path.is_dir() or path.name == ".lock" or path.read_bytes() == (out / path.relative_to(whole)).read_bytes()
