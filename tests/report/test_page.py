@@ -1,18 +1,16 @@
 """The page, without a browser."""
 
-import gc
 import json
 import shutil
 import time
-from contextlib import contextmanager
 
-import coverage
 import pytest
 from fake import HOSTILE, entries, make
 
 from edp.report.markup import markdown
 from edp.report.page import build_page, page_data
 from edp.report.tables import score_table
+from support.untraced import untraced
 
 
 def test_text_of_a_run_is_text_everywhere(tmp_path):
@@ -48,28 +46,13 @@ def test_two_hundred_runs_are_quick_and_small(tmp_path):
     first = make(tmp_path / "0", evaluations=500, seeds=5)
     for number in range(1, 200):
         shutil.copytree(first, tmp_path / str(number))
-    with undisturbed():
+    with untraced():
         start = time.process_time()  # other processes do not count
         page = build_page(entries(tmp_path), "many")
         seconds = time.process_time() - start
         limit = 10 * slowness()
     assert len(page) < 10e6
     assert seconds < limit, seconds
-
-
-@contextmanager
-def undisturbed():
-    """Without the costs of the test's process: measuring coverage, and collecting the garbage of all tests before."""
-    measured = coverage.Coverage.current()
-    if measured:
-        measured.stop()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-        if measured:
-            measured.start()
 
 
 def slowness() -> float:
