@@ -1,6 +1,7 @@
 """edp report: its files, and how it fails."""
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -40,6 +41,8 @@ def test_the_command_adds_them_and_the_speed(tmp_path, monkeypatch, fails, capsy
     assert "use it with --paper" in fails("report", "--bench", "bench.json")
     (tmp_path / "bench.json").write_text("[]", encoding="utf-8")
     assert "not a result of edp bench" in fails("report", "--paper", "--bench", "bench.json")
+    os.mkfifo("pipe")
+    assert "pipe: a pipe, not a file" in fails("report", "--paper", "--bench", "pipe")
 
 
 def test_the_command_writes_them_again_and_again(tmp_path, monkeypatch, capsys, fails):

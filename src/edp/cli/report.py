@@ -150,6 +150,9 @@ def tables_text(entries: list, more: list, kind: str) -> str:
 
 def bench_rates(path: Path) -> dict[tuple[str, str], float]:
     """Read steps a second by (variant, "training" or "acting") from a file that edp bench --json wrote."""
+    from edp.data.checks import check_exists
+
+    check_exists(path)
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))["variants"]
         return {(row["name"], row["what"]): float(row["steps_per_second"]) for row in rows}

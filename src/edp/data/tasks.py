@@ -79,8 +79,7 @@ def own_task(name: str, log: Log, env: str) -> Task:
     from edp.envs.make import is_registered
 
     low, high = log.reference or UNSCALED
-    options = {name: value for name, value in log.env_options.items() if name != "render_mode"}
-    own_env, options, _ = plain_environment(log.env, options)
+    own_env, options, _ = plain_environment(log.env, dict(log.env_options))
     own_env = own_env if own_env and is_registered(own_env) else ""  # other names could run any code
     return Task(
         name=printable(name if prefix_of(name) else Path(name).name),
