@@ -11,6 +11,7 @@ from edp.data.statistics import ColumnSummary, Statistics
 from edp.data.units import Units
 
 JUMP = 15.0  # a column jumps if it changes by more than this many median changes, and by more than its std
+TOO_FEW_ROWS, FEW_ROWS, FEW_EPISODES = 100, 1000, 3
 FINE = 1 / 512  # of a column's range: with a smaller rounding error, float32 distinguishes 256 values of it
 
 
@@ -33,7 +34,7 @@ def find_bad_numbers(statistics: Statistics) -> list[Finding]:
                     "error",
                     f"{sum(column.not_finite for column in bad):,} NaN, Inf or too large numbers in {len(bad)} "
                     f"{kind} column(s), most in {worst.name!r}, there first in row {worst.first_not_finite}",
-                    "training refuses them: fill them in, or leave such rows out",
+                    "training refuses them: fill them in, or leave such rows out (`missing` does it for tables)",
                 )
             )
     return findings
@@ -78,8 +79,17 @@ def find_wrong_ends(statistics: Statistics, apart: int, has_next: bool) -> list[
             )
         )
     single = int((lengths == 1).sum())
-    if single and episodes > 1:
-        level = "note" if single == episodes else "warning"
+    stuck = np.flatnonzero(lengths[1:] == 1)  # an end right after another end
+    if statistics.terminals and 1 < len(stuck) < episodes - 1 and len(stuck) >= 0.9 * single:
+        findings.append(
+            Finding(
+                "warning",
+                f"an end stays marked over several rows, which makes {len(stuck):,} episodes of one step",
+                "mark the first row of each end only: a flag of a fault often stays up until somebody resets it",
+            )
+        )
+    elif single and episodes > 1:
+        level = "note" if single == episodes or single < 0.05 * episodes else "warning"
         findings.append(
             Finding(
                 level,
@@ -176,11 +186,16 @@ def find_wrong_ranges(statistics: Statistics, low: Sequence[float], high: Sequen
             effect = "training refuses it: widen the range (`action_low`, `action_high`), or leave such rows out"
             findings.append(Finding("error", what, effect))
     wide = [column for column in columns if max(abs(column.low), abs(column.high)) > 1.001]
-    if wide:
+    if wide and not (low and high):
         ends = min(column.low for column in wide), max(column.high for column in wide)
-        source = "the one given" if low and high else "the data's where `action_low` and `action_high` do not say it"
         what = f"actions are not in [-1, 1] (they span {ends[0]:.4g} to {ends[1]:.4g})"
-        findings.append(Finding("note", what, f"each is scaled to it and back; the range is {source}"))
+        findings.append(
+            Finding(
+                "note",
+                what,
+                "each is scaled to it and back; `action_low` and `action_high` set its range (else: the data's)",
+            )
+        )
     return findings
 
 
@@ -235,3 +250,17 @@ def find_duplicates(sample: Steps, every: int) -> list[Finding]:
             "duplicates weigh more; a file included twice also puts held-out episodes into training",
         )
     ]
+
+
+def find_few(statistics: Statistics) -> list[Finding]:
+    """Say how much data there is, if it is too little."""
+    episodes = len(statistics.lengths)
+    if statistics.rows < FEW_ROWS:
+        what = f"{statistics.rows:,} steps in {episodes:,} episode(s): too few to learn from"
+        effect = f"a policy needs thousands of steps; below {FEW_ROWS:,} it learns them by heart"
+        return [Finding("warning" if statistics.rows < TOO_FEW_ROWS else "note", what, effect)]
+    if episodes < FEW_EPISODES and statistics.terminals + statistics.timeouts:
+        what = f"{episodes:,} episode(s): too few to hold some out"
+        effect = "held-out losses would come from one episode or none: mark more ends, for example one a day"
+        return [Finding("warning", what, effect)]
+    return []

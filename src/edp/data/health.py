@@ -11,6 +11,7 @@ from edp.data import findings
 from edp.data.checks import Rounding, checked_pieces
 from edp.data.findings import Finding
 from edp.data.log import LARGEST, Log, join_steps
+from edp.data.other_units import find_other_units
 from edp.data.statistics import Moments, Statistics, count_disagreements, summarise_columns
 from edp.errors import UserError
 
@@ -51,12 +52,12 @@ def examine_log(log: Log, low: Sequence[float] = (), high: Sequence[float] = ())
     health.sample = sample = join_steps(kept)
     health.count_episodes(np.concatenate(terminals), np.concatenate(timeouts))
     health.findings = [
-        *(
-            Finding("error", what, "training refuses it: parts of episodes would be taken for whole ones")
-            for what in log.refused
-        ),
+        *(Finding("error", what, "training refuses it") for what in log.refused),
+        *log.findings(),
         *findings.find_bad_numbers(health),
         *findings.find_wrong_ends(health, apart, sample.next_observations is not None),
+        *findings.find_few(health),
+        *find_other_units(sample, every, [column.name for column in health.columns_of("observation")]),
         *findings.find_jumps(sample, every),
         *findings.find_useless_columns(health),
         *findings.find_coarse_columns(rounding, log),

@@ -77,6 +77,7 @@ class Log:
     left_out: tuple[str, ...] = ()  # names of other columns in the source, which training does not use
     limit: int = 0  # steps after which an episode was cut off, even if the flags say otherwise (0: the flags are right)
     refused: list[str] = field(default_factory=list)  # reasons to refuse the log, found while ``pieces`` is read
+    findings: Callable[[], list[Any]] = list  # what was found while ``pieces`` was read (edp.data.findings.Finding)
     row_text: Callable[[int], str] = "row {}".format  # how messages name a row, counted over all pieces
 
 

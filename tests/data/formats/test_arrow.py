@@ -83,7 +83,7 @@ def test_columns_of_any_kind_are_refused_or_harmless(tmp_path, what, piece):
     except pa.ArrowException:  # kinds that no Parquet file has
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("edp.data.formats.table.PIECE", piece)
+        patch.setattr("edp.data.formats.sources.PIECE", piece)
         reads_or_refuses(path)
 
 
@@ -118,7 +118,7 @@ def test_columns_of_any_kind_are_refused_or_harmless(tmp_path, what, piece):
     ],
 )
 def test_messages_tell_the_row(tmp_path, monkeypatch, name, column, message):
-    monkeypatch.setattr("edp.data.formats.table.PIECE", 6)
+    monkeypatch.setattr("edp.data.formats.sources.PIECE", 6)
     path = tmp_path / "a.parquet"
     write_small_parquet(path, small_log())
     start = pq.read_table(path)

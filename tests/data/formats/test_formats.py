@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from edp.data import arrays, formats, log
 from edp.data.dataset import read_dataset, read_steps
-from edp.data.formats import csv_faults, hdf5, table
+from edp.data.formats import csv_faults, hdf5, sources
 from edp.data.formats import minari as minari_sets
 from edp.data.log import Steps
 from edp.errors import UserError
@@ -75,7 +75,7 @@ def test_pieces_are_read_as_the_whole_is(form, place, steps, size, on_disk):
     name = write_steps(place(form), steps)
     wanted, raw = read_dataset(formats.open_log(name)), read_steps(formats.open_log(name))
     with pytest.MonkeyPatch.context() as patch:
-        for module in (log, hdf5, table, arrays):
+        for module in (log, hdf5, sources, arrays):
             patch.setattr(module, "PIECE", size)
         patch.setattr(minari_sets, "GATHER", size)
         patch.setattr(csv_faults, "BLOCK", 400 + size)

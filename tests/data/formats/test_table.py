@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from edp.data import formats, health
 from edp.data.arrays import split_episodes
 from edp.data.dataset import read_dataset, read_steps
-from edp.data.formats import table
+from edp.data.formats import sources
 from edp.errors import UserError
 from support.logs import (
     as_log,
@@ -62,7 +62,7 @@ def test_lists_in_parquet_are_read_as_columns_are(place, steps, kind, size):
     width = steps.observations.shape[1]
     assert [len(each.observation_names) for each in opened] == [width if kind == "fixed" else 0, width]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table, "PIECE", size)
+        patch.setattr(sources, "PIECE", size)
         a, b = map(transitions, opened)
     assert (a is None) == (b is None)
     if a is not None and b is not None:
@@ -176,7 +176,7 @@ def test_a_message_names_the_file_of_a_folder_and_its_line(tmp_path):
 @pytest.mark.parametrize("form", [".csv", ".parquet"])
 @pytest.mark.parametrize("size", [3, 65_536])
 def test_episodes_that_come_back_are_refused(form, size, tmp_path, monkeypatch):
-    monkeypatch.setattr("edp.data.formats.table.PIECE", size)
+    monkeypatch.setattr("edp.data.formats.sources.PIECE", size)
     monkeypatch.setattr("edp.data.formats.csv_faults.BLOCK", 30 * size)
 
     def write(name, labels, **more):
@@ -210,7 +210,7 @@ def test_episodes_that_come_back_are_refused(form, size, tmp_path, monkeypatch):
         ("sub/b.parquet", "sub"),
         ("day=1/hour=2/part-0.csv", "day=1"),
         ("sub/b.csv.gz", "sub"),
-        ("c.csv.gz", "c.csv.gz"),
+        ("c.csv.zip", "c.csv.zip"),
         ("d.npz", "d.npz"),
         ("e.HDF5", "e.HDF5"),
     ],

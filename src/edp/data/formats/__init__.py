@@ -20,10 +20,11 @@ FOLDER = "/"
 FORMATS = {  # module: the suffixes of its files, a prefix that ends in a colon, or FOLDER if it reads folders
     "hdf5": (".hdf5", ".h5"),
     "npz": (".npz",),
-    "table": (".csv", ".parquet", FOLDER),
+    "table": (".csv", ".parquet", ".tsv", ".tab", ".csv.gz", ".tsv.gz", FOLDER),
     "minari": ("minari:",),
 }
-TABS, PACKED = (".tsv", ".tab"), (".gz", ".zip", ".bz2", ".xz", ".zst")  # suffixes of files that are not read
+PACKED = (".gz", ".zip", ".bz2", ".xz", ".zst")  # other files with these suffixes are not read
+WRITTEN = (".csv", ".parquet", ".npz", ".hdf5", ".h5")
 
 
 def check_target_file(name: str) -> None:
@@ -54,14 +55,20 @@ FOLDERS = marks(lambda mark: mark == FOLDER)
 
 def describe_formats(written: bool = False) -> str:
     """List the formats for help texts and messages; folders can only be read, and are left out if ``written``."""
-    folders = [] if written else ["a folder of tables"]
-    *names, last = [*SUFFIXES, *folders, *(f"{prefix}NAME" for prefix in PREFIXES)]
+    suffixes = WRITTEN if written else (*SUFFIXES, "a folder of tables")
+    *names, last = [*suffixes, *(f"{prefix}NAME" for prefix in PREFIXES)]
     return f"{', '.join(names)} or {last}"
 
 
 def table_suffixes() -> str:
     """List the suffixes of tables, whose columns need a meaning."""
     return ", ".join(suffix for suffix, module in SUFFIXES.items() if module == FOLDERS[FOLDER])
+
+
+def suffix_of(name: str) -> str:
+    """Return the suffix of a file; if it is packed, with the one before."""
+    suffixes = [suffix.lower() for suffix in Path(name).suffixes]
+    return "".join(suffixes[-2:]) if "".join(suffixes[-2:]) in SUFFIXES else "".join(suffixes[-1:])
 
 
 def prefix_of(name: str) -> str:
@@ -80,7 +87,7 @@ def absolute(name: str) -> str:
 
 def format_of(name: str) -> Format:
     """Import the format of a name; a file with another suffix is read if it is HDF5."""
-    module = PREFIXES.get(prefix_of(name)) or SUFFIXES.get(Path(name).suffix.lower())
+    module = PREFIXES.get(prefix_of(name)) or SUFFIXES.get(suffix_of(name))
     if not prefix_of(name) and path_is(name, Path.is_dir):
         module = FOLDERS[FOLDER]
     if module is None:
@@ -103,8 +110,6 @@ def refuse_other_files(name: str) -> None:
     if not path_is(name, Path.exists):
         raise UserError(f"{name}: no such file or folder")
     check_exists(Path(name))
-    if suffix in TABS:
-        raise UserError(f"{name}: rename it to .csv (tabs are fine)")
     if suffix in PACKED:
         raise UserError(f"{name}: unpack it first")
     if not h5py.is_hdf5(name):
@@ -113,7 +118,7 @@ def refuse_other_files(name: str) -> None:
 
 def is_source(name: str) -> bool:
     """Return whether this names data, not a task."""
-    known = prefix_of(name) or Path(name).suffix.lower() in (*SUFFIXES, *TABS, *PACKED) or name.endswith(FOLDER)
+    known = prefix_of(name) or suffix_of(name) in (*SUFFIXES, *PACKED) or name.endswith(FOLDER)
     return bool(known) or path_is(name, Path.exists)
 
 
@@ -131,9 +136,9 @@ def open_log(name: str, columns: Mapping[str, Any] = {}, episode_limit: int | No
 
 
 def target_format(name: str) -> Format:
-    if not prefix_of(name) and Path(name).suffix.lower() not in SUFFIXES:
+    if not prefix_of(name) and suffix_of(name) not in WRITTEN:
         raise UserError(f"{name}: data is written to {describe_formats(written=True)}")
-    module = PREFIXES.get(prefix_of(name)) or SUFFIXES[Path(name).suffix.lower()]
+    module = PREFIXES.get(prefix_of(name)) or SUFFIXES[suffix_of(name)]
     return import_module(f"{__name__}.{module}").FORMAT
 
 

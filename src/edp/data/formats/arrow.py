@@ -70,6 +70,11 @@ def arrow_labels(column: Any, name: str, path: Path, row: int) -> Any:
     return labels
 
 
+def as_texts(column: Any) -> Any:
+    column = column.dictionary_decode() if isinstance(column.type, pa.DictionaryType) else column
+    return column.cast(pa.string())
+
+
 def label_changes(labels: Any) -> np.ndarray:
     """Mark the rows that are followed by a row with another label; the last row is left out."""
     changes = pc.call_function("not_equal", [labels.slice(1), labels.slice(0, len(labels) - 1)])

@@ -13,6 +13,9 @@ from edp.errors import UserError, first_line, printable, unknown
 from edp.options import check_options, option
 
 RANGES = ("action_low", "action_high")  # may also be given in a TOML file
+RESAMPLE = ("mean", "last", "first", "min", "max", "sum")
+CALENDAR = {"hour": 86_400.0, "weekday": 7 * 86_400.0, "year": 365.2425 * 86_400}  # seconds after which it repeats
+MISSING = ("refuse", "drop", "ffill")
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,18 @@ class Columns:
     terminal_column: str = option("", "a column that is 1 where an episode ended by itself (default: terminal)")
     timeout_column: str = option("", "a column that is 1 where an episode was cut off (default: timeout)")
     next_observation_columns: tuple[str, ...] = option((), "columns of the state afterwards (default: the next row's)")
+    time_column: str = option("", "the column of the time: numbers (seconds), ISO dates, or as in time_format")
+    time_format: str = option("", "how times are written, for example %d.%m.%Y %H:%M (default: ISO)")
+    newest_first: bool = option(False, "the newest row is the first: turn the table around")
+    max_gap: str = option("", "rows that are farther apart in time are not neighbours: the episode ends (5min, 2h, …)")
+    every: str = option("", "average the rows of each such time (1min, 1h, …) into one")
+    resample: tuple[str, ...] = option((), f"how rows become one: {', '.join(RESAMPLE)}, or COLUMN=HOW (default: mean)")
+    calendar: tuple[str, ...] = option((), f"observe the time as sine and cosine: {', '.join(CALENDAR)}")
+    missing: tuple[str, ...] = option((), f"empty cells: {', '.join(MISSING)}, or COLUMN=HOW (default: refuse)")
+    missing_texts: tuple[str, ...] = option((), "texts that mean an empty cell, for example 'No Data' (CSV)")
+    one_hot: tuple[str, ...] = option((), "observed columns of text: each different text becomes a column of 0 and 1")
+    decimal: str = option("", "the decimal point of CSV files (default: a comma if the cells have commas)")
+    encoding: str = option("", "the encoding of CSV files, for example cp1252 (default: UTF-8)")
 
 
 DEFAULTS = {
@@ -36,8 +51,10 @@ DEFAULTS = {
     "terminal_column": "terminal",
     "timeout_column": "timeout",
     "next_observation_columns": ("next_observation_*",),
+    "time_column": "",
 }
 NEEDED = ("observation_columns", "action_columns")
+OPTIONS = tuple(entry.name for entry in fields(Columns))
 
 
 @dataclass(frozen=True)
@@ -51,36 +68,35 @@ class ChosenColumns:
     terminal_column: str
     timeout_column: str
     next_observation_columns: tuple[str, ...]
+    time_column: str
 
     @property
     def all(self) -> list[str]:
-        single = (self.reward_column, self.episode_column, self.terminal_column, self.timeout_column)
+        ends = (self.episode_column, self.terminal_column, self.timeout_column)
         return [
             *self.observation_columns,
             *self.action_columns,
             *self.next_observation_columns,
-            *filter(None, single),
+            *filter(None, (self.reward_column, *ends, self.time_column)),
         ]
 
 
 def choose_columns(columns: Columns, names: list[str], path: Path) -> ChosenColumns:
     """Find the columns of a table with these ``names``."""
     matched: dict[str, Any] = {}
-    for entry in fields(columns):
-        given = getattr(columns, entry.name)
-        wanted = given or DEFAULTS[entry.name]
+    for key, default in DEFAULTS.items():
+        given = getattr(columns, key)
+        wanted = given or default
         patterns = wanted if isinstance(wanted, tuple) else (wanted,)
         matches = [[name for name in names if name == pattern or fnmatchcase(name, pattern)] for pattern in patterns]
         if given and not all(matches):
             missing = patterns[[bool(match) for match in matches].index(False)]
-            raise UserError(f"{path}: {unknown(f'column in `{entry.name}`', missing, map(printable, names))}")
+            raise UserError(f"{path}: {unknown(f'column in `{key}`', missing, map(printable, names))}")
         together = tuple(name for match in matches for name in match)
-        if entry.name in NEEDED and not together:
-            what = entry.name.removesuffix("_columns")
-            raise UserError(
-                f"{path}: which columns are the {what}s? Say it with `{entry.name}` (has: {list_names(names)})"
-            )
-        matched[entry.name] = together if isinstance(wanted, tuple) else "".join(together[:1])
+        if key in NEEDED and not together:
+            what = key.removesuffix("_columns")
+            raise UserError(f"{path}: which columns are the {what}s? Say it with `{key}` (has: {list_names(names)})")
+        matched[key] = together if isinstance(wanted, tuple) else "".join(together[:1])
     chosen = ChosenColumns(**matched)
     twice = [name for name in chosen.all if chosen.all.count(name) > 1]
     if twice:
@@ -105,7 +121,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise UserError(f"{path}: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:  # wrong TOML, wrong UTF-8, or a number with thousands of digits
         raise UserError(f"{path}: not a TOML file ({first_line(error)})") from None
-    known = [*DEFAULTS, *RANGES]
+    known = [*OPTIONS, *RANGES]
     for name in content:
         if name not in known:
             raise UserError(f"{path}: {unknown('entry', name, known)}")
@@ -120,18 +136,24 @@ def checked_entry(name: str, value: Any, path: Path) -> Any:
         ):
             raise UserError(f"{path}: {name} must be a number, or a list of them")
         return tuple(float(number) for number in several)
+    default = getattr(Columns(), name)
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise UserError(f"{path}: {name} must be true or false")
+        return value
+    what = "the name of a column" if name in DEFAULTS else "a text"
     if not several or not all(isinstance(text, str) and text for text in several):
-        many = ", or a list of them" if isinstance(DEFAULTS[name], tuple) else ""
-        raise UserError(f"{path}: {name} must be the name of a column{many}")
-    if isinstance(DEFAULTS[name], tuple):
+        many = ", or a list of them" if isinstance(default, tuple) else ""
+        raise UserError(f"{path}: {name} must be {what}{many}")
+    if isinstance(default, tuple):
         return tuple(several)
     if len(several) > 1:
-        raise UserError(f"{path}: {name} must be the name of one column")
+        raise UserError(f"{path}: {name} must be {what.replace('a column', 'one column')}")
     return several[0]
 
 
 def columns_from(given: Mapping[str, Any]) -> Columns:
     for name in given:
-        if name not in DEFAULTS:
-            raise unknown("meaning of columns", str(name), DEFAULTS)
+        if name not in OPTIONS:
+            raise unknown("meaning of columns", str(name), OPTIONS)
     return check_options(Columns(**given))

@@ -1,0 +1,110 @@
+"""How a CSV file is written: its separator, decimal point, encoding and compression."""
+
+import codecs
+import gzip
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from edp.data.formats.columns import Columns
+from edp.errors import UserError, unknown
+
+SEPARATORS = ",;\t"
+START = 2**20  # bytes of a file that tell how it is written
+PACKED = ".gz"
+UTF_8 = ("utf-8", "utf-8-sig", "ascii")
+POINTS = (".", ",")
+NUMBER = r"\s*[-+]?\d+{}\d+\s*"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a CSV file is written."""
+
+    names: tuple[str, ...]
+    separator: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8-sig"
+    skipped: int = 1  # lines before the first row: that of the names, and maybe Excel's sep=;
+
+    @property
+    def remarks(self) -> list[str]:
+        """What is unusual about it, and was understood."""
+        other = codecs.lookup(self.encoding).name not in UTF_8
+        said = [f"the encoding is {self.encoding}"] if other else []
+        return said + (["numbers have decimal commas"] if self.decimal == "," else [])
+
+
+def read_dialect(path: Path, columns: Columns) -> Dialect:
+    """Find out how a file is written from its first rows, where the user does not say it."""
+    encoding = columns.encoding or guess_encoding(path)
+    try:
+        codecs.lookup(encoding)
+    except (LookupError, ValueError):
+        raise UserError(
+            f"`encoding`: Python has no encoding {encoding!r}; cp1252, utf-16 and latin-1 are common"
+        ) from None
+    if columns.decimal and columns.decimal not in POINTS:
+        raise unknown("`decimal`", columns.decimal, POINTS)
+    with open_utf8(path, encoding) as file:
+        start = file.read(START)
+    text = start.decode("utf-8-sig") if len(start) < START else start[: start.rfind(b"\n") + 1].decode("utf-8-sig")
+    lines = text.splitlines()
+    said = re.fullmatch(r'"?sep=(.)"?[,;\t]*', lines[0], re.IGNORECASE) if lines else None
+    if said:
+        lines = lines[1:]
+    header = lines[0] if lines else ""
+    separator = said[1] if said else max(SEPARATORS, key=re.sub('"[^"]*"', "", header).count)
+    names = header_names(header, separator, path)
+    decimal = columns.decimal or guess_decimal(lines[1:200], separator)
+    return Dialect(names, separator, decimal, encoding, 2 if said else 1)
+
+
+def header_names(header: str, separator: str, path: Path) -> tuple[str, ...]:
+    parse = pa_csv.ParseOptions(delimiter=separator)
+    names = pa_csv.read_csv(pa.BufferReader(header.encode() + b"\n"), parse_options=parse).column_names
+    names = tuple(name.strip() for name in names)
+    numbered = [str(i) for i in range(len(names))]
+    if all(re.fullmatch(r"[-+]?\d+([.,]\d+)?([eE][-+]?\d+)?", name) for name in names) and list(names) != numbered:
+        raise UserError(
+            f"{path}: the first line has numbers where the names of the columns should be: add a line of names"
+        )
+    return names
+
+
+def guess_encoding(path: Path) -> str:
+    """UTF-16 begins with a mark; everything else is taken for UTF-8, and other encodings fail there."""
+    with open_packed(path) as file:
+        return "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+
+
+def guess_decimal(lines: list[str], separator: str) -> str:
+    """A comma, if it separates no cells, and there are numbers with a comma and none with a point."""
+    cells = [cell.strip('"') for line in lines for cell in line.split(separator)]
+    commas, points = (any(re.fullmatch(NUMBER.format(re.escape(point)), cell) for cell in cells) for point in ",.")
+    return "," if separator != "," and commas and not points else "."
+
+
+def is_packed(path: Path) -> bool:
+    return path.suffix.lower() == PACKED
+
+
+def open_packed(path: Path) -> Any:
+    return gzip.open(path) if is_packed(path) else path.open("rb")
+
+
+def open_utf8(path: Path, encoding: str) -> Any:
+    """Open a file whose bytes are UTF-8, whatever its encoding and compression."""
+    file = open_packed(path)
+    other = codecs.lookup(encoding).name not in UTF_8
+    return codecs.EncodedFile(file, "utf-8", encoding) if other else file
+
+
+def arrow_source(path: Path, dialect: Dialect) -> Any:
+    """What Arrow reads: the path itself, which is fastest, or an unpacked or recoded stream."""
+    plain = codecs.lookup(dialect.encoding).name in UTF_8
+    return path if plain and not is_packed(path) else open_utf8(path, dialect.encoding)

@@ -1,0 +1,155 @@
+"""Rows of a file as pieces: numbers, flags and times, with the ends of episodes marked."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from edp.data.checks import check_flags
+from edp.data.formats.arrow import (
+    arrow_labels,
+    arrow_numbers,
+    as_texts,
+    label_changes,
+    refuse_empty_cells,
+    stack_columns,
+)
+from edp.data.formats.columns import ChosenColumns, Columns
+from edp.data.formats.pieces import Piece
+from edp.data.formats.sources import READ_ERRORS, Source
+from edp.data.formats.times import arrow_times
+from edp.data.log import Steps
+from edp.errors import UserError, printable
+
+
+def read_pieces(
+    source: Source,
+    columns: Columns,
+    chosen: ChosenColumns,
+    categories: dict[str, list[str]],
+    complain: Callable[[str], None],
+) -> Iterator[Piece]:
+    """Yield the rows of a file. ``complain`` is called if the rows of an episode are not together."""
+    try:
+        yield from with_episode_ends(source, columns, chosen, categories, complain)
+    except READ_ERRORS as error:
+        raise error if isinstance(error, UserError) else source.error(error) from None
+
+
+def with_episode_ends(
+    source: Source,
+    columns: Columns,
+    chosen: ChosenColumns,
+    categories: dict[str, list[str]],
+    complain: Callable[[str], None],
+) -> Iterator[Piece]:
+    """Mark a timeout where the label of the episode changes, and at the end of the file.
+
+    Each batch is yielded after the next one is read, because the next label may end an episode in its last row.
+    """
+    path = source.path
+    before: Piece | None = None
+    last_label: Any = None
+    left: set[Any] | None = set()
+    row = 0
+    for batch in turned(source.batches(chosen, columns)) if columns.newest_first else source.batches(chosen, columns):
+        if not batch.num_rows:
+            continue
+        piece = piece_of_batch(batch, chosen, columns, categories, path, row)
+        steps = piece.steps
+        if chosen.episode_column:
+            labels = arrow_labels(batch.column(chosen.episode_column), chosen.episode_column, path, row)
+            ends, shift = steps.ends, 0
+            if before is not None:
+                labels, ends, shift = pa.concat_arrays([last_label, labels]), np.append(before.steps.ends[-1], ends), 1
+            changes = label_changes(labels)
+            back = None if left is None else first_resumed(labels, changes, ends, left)
+            if back is not None:
+                left = None  # one complaint is enough
+                label = printable(str(labels[back].as_py()))
+                complain(
+                    f"{path}: episode {label} goes on in row {row - shift + back} after others began: sort the rows by "
+                    "episode, or give each a different label"
+                )
+            steps.timeouts[:-1] |= changes[shift:] & ~steps.terminals[:-1]
+            if before is not None:
+                before.steps.timeouts[-1] |= changes[0] & ~before.steps.terminals[-1]
+            last_label = labels.slice(len(labels) - 1)
+        if before is not None:
+            yield before
+        before, row = piece, row + batch.num_rows
+    if before is not None:
+        before.steps.timeouts[-1] |= ~before.steps.terminals[-1]
+        yield before
+
+
+def turned(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Turn the rows of a file around. This needs all of it in memory."""
+    for batch in reversed(list(batches)):
+        yield batch.take(pa.array(np.arange(batch.num_rows - 1, -1, -1)))
+
+
+def first_resumed(labels: Any, changes: np.ndarray, ends: np.ndarray, left: set[Any]) -> int | None:
+    """Return the first row that continues an interrupted episode. ``left`` collects the labels of such episodes."""
+    for at in np.flatnonzero(changes):
+        if not ends[at]:
+            left.add(labels[at].as_py())
+        if labels[at + 1].as_py() in left:
+            return int(at) + 1
+    return None
+
+
+def piece_of_batch(
+    batch: pa.RecordBatch,
+    chosen: ChosenColumns,
+    columns: Columns,
+    categories: dict[str, list[str]],
+    path: Path,
+    row: int,
+) -> Piece:
+    def numbers(name: str) -> np.ndarray:
+        if name in categories:
+            return one_hot(batch.column(name), categories[name])
+        return arrow_numbers(batch.column(name), name, path, row)
+
+    def wide(names: tuple[str, ...]) -> np.ndarray:
+        return stack_columns([numbers(name) for name in names])
+
+    def single(name: str, kind: Any) -> np.ndarray:
+        if not name:
+            return np.zeros(batch.num_rows, kind)
+        if kind is bool:
+            refuse_empty_cells(batch.column(name), name, path, row)
+        column = arrow_numbers(batch.column(name), name, path, row)
+        if column.ndim != 1:
+            raise UserError(f"{path}: column {name!r} holds lists, not one number in each row")
+        if kind is bool:
+            check_flags(column, f"column {name!r}", str(path), row)
+        return column.astype(bool) if kind is bool else column
+
+    steps = Steps(
+        wide(chosen.observation_columns),
+        wide(chosen.action_columns),
+        single(chosen.reward_column, np.float32),
+        single(chosen.terminal_column, bool),
+        single(chosen.timeout_column, bool),
+        wide(chosen.next_observation_columns) if chosen.next_observation_columns else None,
+    )
+    rows = np.arange(row, row + batch.num_rows)
+    if not chosen.time_column:
+        return Piece(steps, rows, rows)
+    return Piece(
+        steps, arrow_times(batch.column(chosen.time_column), chosen.time_column, path, row, columns.time_format), rows
+    )
+
+
+def one_hot(column: Any, texts: list[str]) -> np.ndarray:
+    """Make a column of 0 and 1 for each text; an empty cell has NaN in all of them."""
+    options = pc.SetLookupOptions(value_set=pa.array(texts, pa.string()))
+    at = pc.call_function("index_in", [as_texts(column)], options).to_numpy(zero_copy_only=False)
+    marks = (at[:, None] == np.arange(len(texts))).astype(np.float64)
+    marks[~np.isfinite(at.astype(np.float64))] = np.nan
+    return marks

@@ -1,0 +1,119 @@
+"""Reading the columns of one file as Arrow batches: CSV and Parquet."""
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from edp.data.formats import csv_faults
+from edp.data.formats.columns import ChosenColumns, Columns
+from edp.data.formats.csv_faults import encoding_hint
+from edp.data.formats.dialect import Dialect, arrow_source, is_packed, read_dialect
+from edp.data.log import PIECE
+from edp.errors import UserError, first_line
+
+TRUE, FALSE = ["1", "1.0", "true", "True", "TRUE"], ["0", "0.0", "false", "False", "FALSE"]
+READ_ERRORS = (
+    *(pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError, MemoryError, EOFError, zlib.error),
+)
+CSV_SUFFIXES = (".csv", ".tsv", ".tab")
+KINDS = dict.fromkeys(CSV_SUFFIXES, "csv") | {".parquet": "parquet"}
+
+
+def kind_of(path: Path) -> str:
+    """Return how a file is read, from its suffix: the one before .gz, if it is packed. Empty if it is not a table."""
+    kind = KINDS.get(Path(path.stem).suffix.lower() if is_packed(path) else path.suffix.lower(), "")
+    return "" if is_packed(path) and kind == "parquet" else kind
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file of a table: the names of its columns, and how it is written."""
+
+    path: Path
+    names: list[str]
+    dialect: Dialect | None = None  # of a CSV file
+
+    @property
+    def remarks(self) -> list[str]:
+        """What is unusual about the file, and was understood."""
+        said = self.dialect.remarks if self.dialect else []
+        return [*said, *(["it is packed with gzip"] if is_packed(self.path) else [])]
+
+    def row_text(self, row: int) -> str:
+        return f"row {row} (line {row + 1 + self.dialect.skipped})" if self.dialect else f"row {row}"
+
+    def batches(self, chosen: ChosenColumns, columns: Columns) -> Iterator[pa.RecordBatch]:
+        """Yield the columns that are used, some rows at a time."""
+        if self.dialect is None:
+            return open_parquet(self.path).iter_batches(PIECE, columns=chosen.all)
+        return csv_batches(self.path, self.dialect, csv_kinds(chosen, columns), columns.missing_texts)
+
+    def error(self, error: Exception) -> UserError:
+        """Explain why the file cannot be read."""
+        fault = None
+        if self.dialect and isinstance(error, pa.ArrowInvalid):
+            fault = csv_faults.csv_fault(self.path, str(error), self.dialect)
+        return fault or UserError(f"{self.path}: cannot be read ({first_line(error)}){encoding_hint(error)}")
+
+
+def open_source(path: Path, columns: Columns) -> Source:
+    """Read the names of a file's columns."""
+    parquet = kind_of(path) == "parquet"
+    kind = "Parquet file, or a damaged one" if parquet else "CSV file with a line of names first"
+    try:
+        if parquet:
+            source = Source(path, list(open_parquet(path).schema_arrow.names))
+        else:
+            dialect = read_dialect(path, columns)
+            source = Source(path, list(dialect.names), dialect)
+    except READ_ERRORS as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{path}: not a {kind} ({first_line(error)}){encoding_hint(error)}") from None
+    twice = [name for name in source.names if source.names.count(name) > 1]
+    if twice:
+        raise UserError(f"{path}: two columns are called {twice[0]!r}")
+    return source
+
+
+def open_parquet(path: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path, pre_buffer=False)  # a buffer would read the whole file ahead
+    except READ_ERRORS as error:
+        raise UserError(f"{path}: not a Parquet file, or a damaged one ({first_line(error)})") from None
+
+
+def csv_kinds(chosen: ChosenColumns, columns: Columns) -> dict[str, Any]:
+    """The type of each column that is read from a CSV file."""
+    kinds: dict[str, Any] = {name: pa.float64() for name in chosen.all}
+    kinds |= {name: pa.bool_() for name in (chosen.terminal_column, chosen.timeout_column) if name}
+    texts = (chosen.episode_column, chosen.time_column, *columns.one_hot)
+    return kinds | {name: pa.string() for name in texts if name}
+
+
+def csv_batches(
+    path: Path, dialect: Dialect, kinds: dict[str, Any], missing: tuple[str, ...] = ()
+) -> Iterator[pa.RecordBatch]:
+    convert = pa_csv.ConvertOptions(
+        column_types=kinds,
+        include_columns=list(kinds),
+        true_values=TRUE,
+        false_values=FALSE,
+        strings_can_be_null=True,
+        decimal_point=dialect.decimal,
+        null_values=[*pa_csv.ConvertOptions().null_values, *missing],
+    )
+    parse = pa_csv.ParseOptions(delimiter=dialect.separator)
+    read = pa_csv.ReadOptions(block_size=csv_faults.BLOCK, column_names=list(dialect.names), skip_rows=dialect.skipped)
+    rows, file = 0, arrow_source(path, dialect)
+    with pa_csv.open_csv(file, parse_options=parse, read_options=read, convert_options=convert) as reader:
+        for batch in reader:
+            yield batch
+            rows += batch.num_rows
+    csv_faults.check_quotes(path, rows, dialect)
