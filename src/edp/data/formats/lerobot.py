@@ -104,7 +104,7 @@ def choose_features(path: Path, features: Mapping[str, Feature], given: Mapping[
     for key in (EPISODE, FRAME):
         if key not in numeric:
             raise UserError(f"{path}: no feature {key!r} in meta/info.json")
-    return choose_columns(columns_from(defaults | given), numeric, path)
+    return choose_columns(columns_from(defaults | dict(given)), numeric, path)
 
 
 def choose_ends(chosen: ChosenColumns, features: Mapping[str, Feature]) -> Ends:

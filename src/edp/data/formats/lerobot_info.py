@@ -89,8 +89,8 @@ def count(content: dict[str, Any], name: str, folder: Path) -> int:
 def read_feature(key: str, about: Any, folder: Path) -> Feature:
     """Check a feature, and find out how many numbers it has."""
     kind, shape = (about.get(name) for name in ("dtype", "shape")) if isinstance(about, dict) else (None, None)
-    wrong = not isinstance(shape, list) or not all(type(size) is int and size > 0 for size in shape)
-    if not isinstance(kind, str) or wrong:
+    counts = isinstance(shape, list) and all(type(size) is int and size > 0 for size in shape)
+    if not isinstance(kind, str) or not isinstance(shape, list) or not counts:
         raise UserError(f"{folder}: feature {printable(key)!r} in {LEROBOT_INFO} has no dtype, or no shape of counts")
     if not NUMBERS.fullmatch(kind):
         return Feature(key, printable(kind)[:20], 0, ())
