@@ -356,7 +356,9 @@ def test_it_is_converted_and_not_written(folder, tmp_path, capsys, fails):
     np.testing.assert_array_equal(original.observations, copy.observations)
     np.testing.assert_array_equal(original.terminals, copy.terminals)
     assert "observation_state.elbow.pos" in pq.read_schema(tmp_path / "a.parquet").names
-    assert str(folder) in fails("data", "convert", tmp_path / "a.parquet", folder)
+    assert f"{folder}: data is written to" in fails("data", "convert", tmp_path / "a.parquet", folder)
+    with pytest.raises(UserError, match="data of this format cannot be written"):
+        formats.format_of(str(folder)).write(str(folder), formats.open_log(str(folder)))
 
 
 def test_it_is_checked(folder, capsys):
