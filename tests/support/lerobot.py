@@ -1,4 +1,4 @@
-"""Small data sets in the layout of LeRobot's writer (checked against lerobot 0.4.4)."""
+"""Small data sets in the layout that lerobot 0.4.4 writes, according to its source. Statistics are left out."""
 
 import json
 
