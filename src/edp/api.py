@@ -15,7 +15,7 @@ from edp.training import prepare
 
 
 def open_log(data: str | Path, columns: Mapping[str, Any] | None = None, *, max_memory: int | str | None = None) -> Log:
-    """Open a file, a folder of tables, or a name with a prefix such as ``minari:``.
+    """Open a file, a folder of tables, a LeRobot data set, or a name with a prefix such as ``minari:``.
 
     ``columns`` gives the meaning of a table's columns. A file that is read at once (``.npz``) is refused if it needs
     more than ``max_memory``, in bytes or as ``"4GB"``, or more than is free.

@@ -159,6 +159,12 @@ class Rounding:
         ]
 
 
+def refuse_other_count(what: str, said: int, there: int, title: str) -> None:
+    """Refuse a data set that is not as large as its metadata say."""
+    if said != there:
+        raise UserError(f"{title}: {there} {what} are there, and its metadata say {said}; is the copy complete?")
+
+
 OTHER_KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
 
 

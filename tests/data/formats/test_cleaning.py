@@ -1,6 +1,7 @@
 """Tables that need cleaning: empty cells, texts, and the many ways in which CSV files are written."""
 
 import gzip
+import json
 
 import numpy as np
 import pytest
@@ -171,3 +172,25 @@ def test_a_change_of_the_unit_is_found(change, found):
     )
     told = [finding.what for finding in health.examine_log(log).findings]
     assert any("elsewhere" in what for what in told) == found
+
+
+@pytest.mark.parametrize("form", [".jsonl", ".jsonl.gz", ".xlsx"])
+def test_other_tables_are_read_as_csv_is(tmp_path, form):
+    openpyxl = pytest.importorskip("openpyxl")
+    header, *rows = (line.split(",") for line in lines())
+    records = [dict(zip(header, (float(x), mode, float(y), float(r)), strict=True)) for x, mode, y, r in rows]
+    records[5]["observation_x"] = None
+    path = tmp_path / f"a{form}"
+    if form == ".xlsx":
+        book = openpyxl.Workbook()
+        for row in [header, *(list(record.values()) for record in records)]:
+            book.active.append(row)
+        book.save(path)
+    else:
+        content = "".join(json.dumps(record) + "\n" for record in records).encode()
+        path.write_bytes(gzip.compress(content) if form.endswith(".gz") else content)
+    options = {"observation_columns": ("observation_*",), "one_hot": ("observation_mode",), "missing": ("ffill",)}
+    steps = read_steps(formats.open_log(str(path), options))
+    wanted = read_steps(formats.open_log(write(tmp_path / "b.csv", lines(empty=(5,))), options))
+    np.testing.assert_array_equal(steps.observations, wanted.observations)
+    np.testing.assert_array_equal(steps.actions, wanted.actions)

@@ -17,11 +17,13 @@ from edp.errors import UserError
 from edp.files import check_writable
 
 FOLDER = "/"
+LEROBOT_INFO = Path("meta", "info.json")  # a folder with this file is a LeRobot data set
 FORMATS = {  # module: the suffixes of its files, a prefix that ends in a colon, or FOLDER if it reads folders
     "hdf5": (".hdf5", ".h5"),
     "npz": (".npz",),
-    "table": (".csv", ".parquet", ".tsv", ".tab", ".csv.gz", ".tsv.gz", FOLDER),
+    "table": (".csv", ".parquet", ".tsv", ".csv.gz", ".tsv.gz", ".jsonl", ".ndjson", ".jsonl.gz", ".xlsx", FOLDER),
     "minari": ("minari:",),
+    "lerobot": (),  # known by LEROBOT_INFO
 }
 PACKED = (".gz", ".zip", ".bz2", ".xz", ".zst")  # other files with these suffixes are not read
 WRITTEN = (".csv", ".parquet", ".npz", ".hdf5", ".h5")
@@ -31,12 +33,16 @@ def check_target_file(name: str) -> None:
     check_writable(Path(name))
 
 
+def refuse_writing(name: str, log: Log) -> str:
+    raise UserError(f"{name}: data of this format cannot be written")
+
+
 @dataclass(frozen=True)
 class Format:
     """How one format is read and written."""
 
     open: Callable[[str, Mapping[str, Any], int | None], Log]  # from a name, the meaning of columns, the episode limit
-    write: Callable[[str, Log], str]  # write a log to a name, and return where it is
+    write: Callable[[str, Log], str] = refuse_writing  # write a log to a name, and return where it is
     named_columns: bool = False  # whether the meaning of columns can be given
     check_target: Callable[[str], None] = check_target_file  # refuse a name that cannot be written
     # Why the name of a log's environment is lost; empty if it is stored.
@@ -55,7 +61,7 @@ FOLDERS = marks(lambda mark: mark == FOLDER)
 
 def describe_formats(written: bool = False) -> str:
     """List the formats for help texts and messages; folders can only be read, and are left out if ``written``."""
-    suffixes = WRITTEN if written else (*SUFFIXES, "a folder of tables")
+    suffixes = WRITTEN if written else (*SUFFIXES, "a folder of tables", "a LeRobot folder")
     *names, last = [*suffixes, *(f"{prefix}NAME" for prefix in PREFIXES)]
     return f"{', '.join(names)} or {last}"
 
@@ -89,10 +95,14 @@ def format_of(name: str) -> Format:
     """Import the format of a name; a file with another suffix is read if it is HDF5."""
     module = PREFIXES.get(prefix_of(name)) or SUFFIXES.get(suffix_of(name))
     if not prefix_of(name) and path_is(name, Path.is_dir):
-        module = FOLDERS[FOLDER]
+        module = "lerobot" if path_is(name, is_lerobot) else FOLDERS[FOLDER]
     if module is None:
         refuse_other_files(name)
     return import_module(f"{__name__}.{module or 'hdf5'}").FORMAT
+
+
+def is_lerobot(path: Path) -> bool:
+    return (path / LEROBOT_INFO).exists()
 
 
 def path_is(name: str, test: Callable[[Path], bool]) -> bool:
@@ -123,7 +133,7 @@ def is_source(name: str) -> bool:
 
 
 def open_log(name: str, columns: Mapping[str, Any] = {}, episode_limit: int | None = None) -> Log:
-    """Open a file, a folder of tables or a Minari data set.
+    """Open a file, a folder of tables, a LeRobot data set or a Minari data set.
 
     ``columns`` gives the meaning of a table's columns (see ``Columns``). ``episode_limit`` is the length of episodes in
     files of arrays that have no timeouts.

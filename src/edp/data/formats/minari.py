@@ -15,7 +15,7 @@ from minari.dataset.minari_dataset import parse_dataset_id
 from minari.dataset.minari_storage import MinariStorage
 from minari.storage.datasets_root_dir import get_dataset_path
 
-from edp.data.checks import check_exists
+from edp.data.checks import check_exists, refuse_other_count
 from edp.data.environments import plain_environment
 from edp.data.formats import Format
 from edp.data.formats.hdf5 import is_in_other_files, is_written
@@ -129,11 +129,6 @@ def count_episodes_in(folder: Path) -> int:
         return sum(entry.name.isdigit() for entry in folder.iterdir())
     with File(files[0], "r") as file:
         return sum(str(name).startswith("episode_") for name in file)
-
-
-def refuse_other_count(what: str, said: int, there: int, title: str) -> None:
-    if said != there:
-        raise UserError(f"{title}: {there} {what} are there, and its metadata say {said}; is the copy complete?")
 
 
 def refuse_links(path: Path) -> None:

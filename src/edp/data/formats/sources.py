@@ -1,4 +1,4 @@
-"""Reading the columns of one file as Arrow batches: CSV and Parquet."""
+"""Reading the columns of one file as Arrow batches: CSV, Parquet, JSON lines and Excel."""
 
 import zlib
 from collections.abc import Iterator
@@ -14,6 +14,8 @@ from edp.data.formats import csv_faults
 from edp.data.formats.columns import ChosenColumns, Columns
 from edp.data.formats.csv_faults import encoding_hint
 from edp.data.formats.dialect import Dialect, arrow_source, is_packed, read_dialect
+from edp.data.formats.excel import read_excel
+from edp.data.formats.json_lines import json_batches, json_names
 from edp.data.log import PIECE
 from edp.errors import UserError, first_line
 
@@ -21,14 +23,14 @@ TRUE, FALSE = ["1", "1.0", "true", "True", "TRUE"], ["0", "0.0", "false", "False
 READ_ERRORS = (
     *(pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError, MemoryError, EOFError, zlib.error),
 )
-CSV_SUFFIXES = (".csv", ".tsv", ".tab")
-KINDS = dict.fromkeys(CSV_SUFFIXES, "csv") | {".parquet": "parquet"}
+KINDS = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".jsonl": "json", ".ndjson": "json", ".xlsx": "excel"}
+PACKABLE = ("csv", "json")
 
 
 def kind_of(path: Path) -> str:
     """Return how a file is read, from its suffix: the one before .gz, if it is packed. Empty if it is not a table."""
     kind = KINDS.get(Path(path.stem).suffix.lower() if is_packed(path) else path.suffix.lower(), "")
-    return "" if is_packed(path) and kind == "parquet" else kind
+    return "" if is_packed(path) and kind not in PACKABLE else kind
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Source:
     path: Path
     names: list[str]
     dialect: Dialect | None = None  # of a CSV file
+    table: pa.Table | None = None  # the content of an Excel file
 
     @property
     def remarks(self) -> list[str]:
@@ -50,6 +53,10 @@ class Source:
 
     def batches(self, chosen: ChosenColumns, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Yield the columns that are used, some rows at a time."""
+        if self.table is not None:
+            return iter(self.table.select(chosen.all).to_batches(PIECE))
+        if kind_of(self.path) == "json":
+            return json_batches(self.path, chosen.all)
         if self.dialect is None:
             return open_parquet(self.path).iter_batches(PIECE, columns=chosen.all)
         return csv_batches(self.path, self.dialect, csv_kinds(chosen, columns), columns.missing_texts)
@@ -64,18 +71,23 @@ class Source:
 
 def open_source(path: Path, columns: Columns) -> Source:
     """Read the names of a file's columns."""
-    parquet = kind_of(path) == "parquet"
-    kind = "Parquet file, or a damaged one" if parquet else "CSV file with a line of names first"
+    kind = kind_of(path)
     try:
-        if parquet:
+        if kind == "parquet":
             source = Source(path, list(open_parquet(path).schema_arrow.names))
+        elif kind == "json":
+            source = Source(path, json_names(path))
+        elif kind == "excel":
+            table = read_excel(path)
+            source = Source(path, table.column_names, table=table)
         else:
             dialect = read_dialect(path, columns)
             source = Source(path, list(dialect.names), dialect)
     except READ_ERRORS as error:
         if isinstance(error, UserError):
             raise
-        raise UserError(f"{path}: not a {kind} ({first_line(error)}){encoding_hint(error)}") from None
+        wanted = "CSV file with a line of names first" if kind == "csv" else f"{kind} file"
+        raise UserError(f"{path}: not a {wanted} ({first_line(error)}){encoding_hint(error)}") from None
     twice = [name for name in source.names if source.names.count(name) > 1]
     if twice:
         raise UserError(f"{path}: two columns are called {twice[0]!r}")

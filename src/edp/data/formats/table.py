@@ -1,4 +1,4 @@
-"""Tables with a row for each step: CSV and Parquet files, or a folder of them.
+"""Tables with a row for each step: CSV, Parquet, JSON and Excel files, or a folder of them.
 
 Columns hold numbers, or (in Parquet) lists with the same number of numbers in each row. A new episode begins where the
 column ``episode`` changes, after a terminal or a timeout, at a gap in time, and with each file.
@@ -83,7 +83,7 @@ def open_table(path: Path, columns: Columns = Columns()) -> Log:  # noqa: B008  
     for other in sources[1:]:
         refuse_missing_columns(chosen.all, other.names, other.path, first.path)
         refuse_missing_columns(choose_columns(columns, other.names, other.path).all, chosen.all, first.path, other.path)
-    parquet = first.dialect is None
+    parquet = kind_of(first.path) == "parquet"
     numbered = lambda names: number_names(open_parquet(first.path).schema_arrow, names) if parquet else names  # noqa: E731
     treatment = plan_treatment(columns, chosen, sources)
     table = Table(str(path), sources, columns, chosen, treatment)
