@@ -79,6 +79,9 @@ def test_tables_that_are_newest_first_are_refused_or_turned(tmp_path, form, monk
     turned = steps_of(path, newest_first=True)
     assert turned.observations[:, 0].tolist() == list(range(199, -1, -1))
     assert np.flatnonzero(turned.timeouts).tolist() == [109, 199]
+    bad = write(tmp_path / "c.csv", minutes(30)[::-1], reward=["1"] * 4 + ["inf"] + ["1"] * 25)
+    with pytest.raises(UserError, match=r"first in row 4 \(line 6\)"):
+        steps_of(bad, newest_first=True)
     with pytest.raises(UserError, match="not newest first: leave `newest_first` out"):
         steps_of(write(tmp_path / "b.csv", minutes(30)), newest_first=True)
 

@@ -19,7 +19,7 @@ from edp.data.formats.arrow import (
 )
 from edp.data.formats.columns import ChosenColumns, Columns
 from edp.data.formats.pieces import Piece
-from edp.data.formats.sources import READ_ERRORS, Source
+from edp.data.formats.sources import Source
 from edp.data.formats.times import arrow_times
 from edp.data.log import Steps
 from edp.errors import UserError, printable
@@ -32,33 +32,24 @@ def read_pieces(
     categories: dict[str, list[str]],
     complain: Callable[[str], None],
 ) -> Iterator[Piece]:
-    """Yield the rows of a file. ``complain`` is called if the rows of an episode are not together."""
-    try:
-        yield from with_episode_ends(source, columns, chosen, categories, complain)
-    except READ_ERRORS as error:
-        raise error if isinstance(error, UserError) else source.error(error) from None
+    """Yield the rows of a file, with a timeout where the label of the episode changes, and at the end of the file.
 
-
-def with_episode_ends(
-    source: Source,
-    columns: Columns,
-    chosen: ChosenColumns,
-    categories: dict[str, list[str]],
-    complain: Callable[[str], None],
-) -> Iterator[Piece]:
-    """Mark a timeout where the label of the episode changes, and at the end of the file.
-
-    Each batch is yielded after the next one is read, because the next label may end an episode in its last row.
+    ``complain`` is called if the rows of an episode are not together. Each batch is yielded after the next one is read, because the next label may end an episode in its last row.
     """
     path = source.path
     before: Piece | None = None
     last_label: Any = None
     left: set[Any] | None = set()
     row = 0
-    for batch in turned(source.batches(chosen, columns)) if columns.newest_first else source.batches(chosen, columns):
+    batches, last_row = source.batches(chosen, columns), 0
+    if columns.newest_first:
+        batches, last_row = turned(batches)
+    for batch in batches:
         if not batch.num_rows:
             continue
         piece = piece_of_batch(batch, chosen, columns, categories, path, row)
+        if columns.newest_first:
+            piece = piece._replace(source=last_row - piece.source)
         steps = piece.steps
         if chosen.episode_column:
             labels = arrow_labels(batch.column(chosen.episode_column), chosen.episode_column, path, row)
@@ -86,10 +77,11 @@ def with_episode_ends(
         yield before
 
 
-def turned(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Turn the rows of a file around. This needs all of it in memory."""
-    for batch in reversed(list(batches)):
-        yield batch.take(pa.array(np.arange(batch.num_rows - 1, -1, -1)))
+def turned(batches: Iterator[pa.RecordBatch]) -> tuple[Iterator[pa.RecordBatch], int]:
+    """Turn the rows of a file around, and return the number of its last row. This needs all of it in memory."""
+    found = list(batches)
+    backwards = (batch.take(pa.array(np.arange(batch.num_rows - 1, -1, -1))) for batch in reversed(found))
+    return backwards, sum(batch.num_rows for batch in found) - 1
 
 
 def first_resumed(labels: Any, changes: np.ndarray, ends: np.ndarray, left: set[Any]) -> int | None:

@@ -84,8 +84,6 @@ def open_source(path: Path, columns: Columns) -> Source:
             dialect = read_dialect(path, columns)
             source = Source(path, list(dialect.names), dialect)
     except READ_ERRORS as error:
-        if isinstance(error, UserError):
-            raise
         wanted = "CSV file with a line of names first" if kind == "csv" else f"{kind} file"
         raise UserError(f"{path}: not a {wanted} ({first_line(error)}){encoding_hint(error)}") from None
     twice = [name for name in source.names if source.names.count(name) > 1]

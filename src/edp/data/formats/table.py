@@ -20,7 +20,7 @@ from edp.data.formats.arrow import number_names
 from edp.data.formats.columns import ChosenColumns, Columns, choose_columns, columns_from
 from edp.data.formats.pieces import Piece
 from edp.data.formats.rows import read_pieces
-from edp.data.formats.sources import Source, kind_of, open_parquet, open_source
+from edp.data.formats.sources import READ_ERRORS, Source, kind_of, open_parquet, open_source
 from edp.data.formats.treatment import Treatment, plan_treatment
 from edp.data.log import Log, Steps, plain_numbers
 from edp.errors import UserError, printable
@@ -59,7 +59,10 @@ class Table:
     def file_pieces(self, source: Source) -> Iterator[Piece]:
         """Yield the rows of a file, in order of time and clean."""
         pieces = read_pieces(source, self.columns, self.chosen, self.treatment.categories, self.refused.append)
-        yield from self.treatment.apply(pieces, source.path.name)
+        try:
+            yield from self.treatment.apply(pieces, source.path.name)
+        except READ_ERRORS as error:
+            raise source.error(error) from None
 
     def row_text(self, row: int) -> str:
         """Name a row of the log by its place in its file."""

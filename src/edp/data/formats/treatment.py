@@ -141,7 +141,7 @@ def find_texts(name: str, columns: Columns, sources: list[Source]) -> list[str]:
                 if len(texts) > MOST_TEXTS:
                     raise UserError(f"{source.path}: column {name!r} has more than {MOST_TEXTS} different texts")
         except READ_ERRORS as error:
-            raise error if isinstance(error, UserError) else source.error(error) from None
+            raise source.error(error) from None
     return sorted(texts)
 
 
