@@ -34,7 +34,8 @@ def read_pieces(
 ) -> Iterator[Piece]:
     """Yield the rows of a file, with a timeout where the label of the episode changes, and at the end of the file.
 
-    ``complain`` is called if the rows of an episode are not together. Each batch is yielded after the next one is read, because the next label may end an episode in its last row.
+    ``complain`` is called if the rows of an episode are not together. Each batch is yielded after the next one is read,
+    because the next label may end an episode in its last row.
     """
     path = source.path
     before: Piece | None = None
