@@ -2,6 +2,9 @@
 
 Each episode has a start and a target, and lasts until its time limit. Rewards and terminals mark steps at the goal of
 the evaluation, which may differ from the target.
+
+The planner is D4RL's. It counts a cell as entered where the ant passes the cell's centre, so turns are wide. Its
+waypoints lie beside the centres, at a distance that is drawn anew in every step.
 """
 
 from collections import deque
@@ -14,6 +17,7 @@ from edp.data.synthesis.behaviours import Arrays, SquashedGaussian
 from edp.envs.antmaze import CELL, around, cells, centre
 
 STRIDE = 10.0  # length of the vector that points the ant to its waypoint
+ASIDE = 0.25 * CELL  # largest distance of waypoints and starts from the centres of their cells, in x and in y
 Cell = tuple[int, int]
 
 
@@ -27,14 +31,15 @@ class WaypointAnt(SquashedGaussian):
         (goal,) = cells(maze, "G")
         self.goal = around(goal, np.random.default_rng(goal_seed))
 
-    def begin(self, env: gymnasium.Env, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    def begin(self, env: gymnasium.Env, seed: int) -> tuple[np.ndarray, tuple[np.ndarray, np.random.Generator]]:
         rng = np.random.default_rng(seed)
         start, target = (options[rng.integers(len(options))] for options in (self.starts, self.targets))
-        obs, _ = env.reset(seed=seed, options={"start": centre(start), "goal": self.goal})
-        return obs, around(target, rng)
+        place = centre(start) if len(self.starts) == 1 else aside(start, rng)
+        obs, _ = env.reset(seed=seed, options={"start": place, "goal": self.goal})
+        return obs, (around(target, rng), rng)
 
-    def inputs(self, obs: np.ndarray, aim: np.ndarray) -> np.ndarray:
-        ahead = waypoint(self.maze, obs[:2], aim) - obs[:2]
+    def inputs(self, obs: np.ndarray, aim: tuple[np.ndarray, np.random.Generator]) -> np.ndarray:
+        ahead = waypoint(self.maze, obs[:2], *aim) - obs[:2]
         return np.concatenate([obs[2:], STRIDE * ahead / max(float(np.linalg.norm(ahead)), 1e-6)])
 
     def is_over(self, terminal: bool, timeout: bool) -> bool:
@@ -42,30 +47,29 @@ class WaypointAnt(SquashedGaussian):
 
 
 def cell_of(place: np.ndarray) -> Cell:
-    """Return the (row, column) of the cell that a place lies in."""
-    column, row = np.round(np.asarray(place) / CELL).astype(int) + 1
+    """Return the (row, column) of the cell whose centre was passed last, in both directions."""
+    column, row = (np.maximum(place, 0) // CELL).astype(int) + 1
     return int(row), int(column)
 
 
-def waypoint(maze: str, place: np.ndarray, goal: np.ndarray) -> np.ndarray:
-    """Return the centre of the next cell on the shortest way to the goal, or the goal if it is in this cell."""
-    here, there = cell_of(place), nearest_free(maze, cell_of(goal))
+def aside(cell: Cell, rng: np.random.Generator) -> np.ndarray:
+    """A random place beside the centre of a cell."""
+    return centre(cell) + rng.uniform(0, ASIDE, 2)
+
+
+def waypoint(maze: str, place: np.ndarray, goal: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return a place in the next cell on the shortest way to the goal; the goal itself if it is here or there."""
+    here, there = cell_of(place), cell_of(goal)
     if here == there:
         return goal
     distance = distances(maze, there)
-    return centre(min(neighbours(here), key=lambda cell: distance.get(cell, len(distance) + 1)))
+    following = min(neighbours(here), key=lambda cell: distance.get(cell, len(distance) + 1))
+    return goal if following == there else aside(following, rng)
 
 
 def neighbours(cell: Cell) -> list[Cell]:
     row, column = cell
     return [(row + 1, column), (row - 1, column), (row, column + 1), (row, column - 1)]
-
-
-@cache
-def nearest_free(maze: str, cell: Cell) -> Cell:
-    """Return the nearest free cell. Goals may lie on the border of a wall."""
-    free = cells(maze, " RG")
-    return min(free, key=lambda other: (other[0] - cell[0]) ** 2 + (other[1] - cell[1]) ** 2)
 
 
 @cache
