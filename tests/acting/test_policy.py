@@ -29,18 +29,19 @@ def test_one_observation_or_many(folder, rng):
     assert many.shape == (5, 3)
     assert many.dtype == np.float32
     assert np.abs(many).max() <= 1
-    with pytest.raises(ValueError, match="11 numbers"):
-        policy.act(np.zeros(12))
+    for wrong in (np.zeros(12), np.zeros((1, 1, 11)), "level", [[1.0], [1.0, 2.0]]):
+        with pytest.raises(UserError, match=r"observations (have 11|are) numbers"):
+            policy.act(wrong)
 
 
-@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e39])
 def test_what_is_not_finite_is_never_acted_on(folder, bad):
     policy, obs = edp.load_policy(folder), np.zeros((2, 11))
     obs[1, 4] = bad
-    with pytest.raises(UserError, match=r"NaN or Inf .* in row 1, column 4"):
+    with pytest.raises(UserError, match=r"NaN or Inf .* in row 1, column 'observation_4'"):
         policy.act(obs)
-    with pytest.raises(UserError, match=r"NaN or Inf .* in column 4"):
+    with pytest.raises(UserError, match=r"NaN or Inf .* in column 'observation_4'"):
         policy.act(obs[1])
     assert np.isfinite(policy.act(obs[0])).all()
 

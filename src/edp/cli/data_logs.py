@@ -178,7 +178,7 @@ def policy_of(name: str | None):
     if (Path(name) / "config.json").is_file():
         from edp.acting.policy import load_policy
 
-        policy = load_policy(name)
+        policy = load_policy(name, outside="ignore")  # a recording has no one to warn
 
         def act(obs):
             return policy.act(obs)

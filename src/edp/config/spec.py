@@ -11,6 +11,7 @@ from edp.algorithms import ALGORITHMS, Algorithm
 from edp.algorithms.energies import ENERGIES
 from edp.config.sizes import check_acting_sizes, check_sizes
 from edp.data import episodes, tasks
+from edp.data.signals import Signals
 from edp.data.tasks import Task
 from edp.data.units import NORMALISATIONS, Units
 from edp.diffusion import Sampler
@@ -100,6 +101,7 @@ class Spec:
     training: TrainOptions
     evaluation: EvalOptions
     units: Units  # of observations and actions
+    signals: Signals | None = None  # their names; None in runs of older versions
 
     @property
     def seeds(self) -> range:
@@ -127,12 +129,14 @@ class Spec:
             "evaluation": asdict(self.evaluation),
             "units": self.units.to_json(),
             "own_task": asdict(self.task) if self.task.own else None,
+            "signals": self.signals and self.signals.to_json(),
         }
 
     @classmethod
     def from_json(cls, config: dict[str, Any], where: Path) -> "Spec":
         """The spec in the config of a run; ``where`` is the file that errors name."""
         try:
+            units, signals = Units.from_json(config["units"]), config.get("signals")
             return cls(
                 tasks.own_task_from_json(config["own_task"])
                 if config.get("own_task")
@@ -142,7 +146,8 @@ class Spec:
                 check_options(DataOptions(**lists_to_tuples(config["data"]))),
                 check_options(TrainOptions(**config["training"])),
                 check_options(EvalOptions(**config["evaluation"])),
-                Units.from_json(config["units"]),
+                units,
+                signals and Signals.from_json(signals, units.dims),
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise UserError(f"{where}: not a config of this version ({error})") from None

@@ -29,9 +29,7 @@ def prepare_episodes(
     """Split off held-out episodes and keep the best others, by raw rewards. Rewards are transformed over all data."""
     held = mark_held_out(dataset, validation)
     transformed = with_rewards(dataset, rewards)
-    learned = take_rows(transformed, ~held)
-    if share < 1:
-        learned = take_rows(learned, mark_best(take_rows(dataset, ~held), share, best_of))
+    learned = take_rows(transformed, mark_learned(dataset, held, share, best_of))
     return Parts(learned, take_rows(transformed, held) if held.any() else None)
 
 
@@ -42,6 +40,15 @@ def mark_held_out(dataset: Dataset, share: float) -> np.ndarray:
         count = min(len(episodes) - 1, max(1, round(share * len(episodes))))
         for chosen in np.random.default_rng(0).permutation(len(episodes))[:count]:
             marks[episodes[chosen]] = True
+    return marks
+
+
+def mark_learned(dataset: Dataset, held: np.ndarray, share: float, best_of: str = "episodes") -> np.ndarray:
+    """Mark the rows to learn from: those of the best episodes that are not held out."""
+    marks = ~held
+    if share < 1:
+        others = dataset._replace(reward=dataset.reward[marks], episode=dataset.episode[marks])
+        marks[np.flatnonzero(marks)] = mark_best(others, share, best_of)
     return marks
 
 
@@ -61,7 +68,7 @@ def mark_best(dataset: Dataset, share: float, best_of: str = "episodes") -> np.n
         count = max(1, int(np.sum(lengths < share * lengths[-1])))
     else:
         count = max(1, int(np.ceil(share * len(episodes))))
-    marks = np.zeros(len(dataset.obs), bool)
+    marks = np.zeros(len(dataset.reward), bool)
     for chosen in order[:count]:
         marks[episodes[chosen]] = True
     return marks

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edp.data.signals import Encoding
+
 PIECE = 65_536  # rows at a time
 LARGEST = float(np.nextafter(2.0**128 - 2.0**103, 0))  # the largest number that stays finite in float32
 
@@ -74,6 +76,7 @@ class Log:
     high: tuple[float, ...] = ()
     observation_names: tuple[str, ...] = ()
     action_names: tuple[str, ...] = ()
+    encoding: Encoding = field(default_factory=Encoding)  # how a row of a table becomes an observation
     left_out: tuple[str, ...] = ()  # names of other columns in the source, which training does not use
     limit: int = 0  # steps after which an episode was cut off, even if the flags say otherwise (0: the flags are right)
     refused: list[str] = field(default_factory=list)  # reasons to refuse the log, found while ``pieces`` is read

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from edp.acting.reference import add_reference, keep_reference, learned_rows, observed_ranges
 from edp.config.choice import Choice
 from edp.config.defaults import FEW_ROWS_ORIGIN, NARROW_ORIGINS, Settings
 from edp.config.sizes import check_sizes
@@ -17,6 +18,7 @@ from edp.config.spec import Spec, check_together
 from edp.data import formats, locate, tasks, units
 from edp.data.dataset import Dataset, fingerprint, read_dataset
 from edp.data.log import Log
+from edp.data.signals import name_signals
 from edp.data.smoothness import noise_share
 from edp.data.tasks import Task
 from edp.devices import processes
@@ -111,6 +113,7 @@ def start_run(
     run = Run(out)
     with run.claimed():
         run.start(spec.to_json() | about)
+        keep_reference(run.folder, spec, dataset)
         notes = *data_notes(spec, dataset), *narrow_data_notes(settings, dataset)
         yield Ready(experiment, dataset, place, run, notes)
 
@@ -158,6 +161,7 @@ def resume_run(
             {"step": resumed.step, "command": [*command], **here},
         ]
         run.set_config(config | spec.to_json() | {"data_sha256": plan["data_sha256"], "resumed": history})
+        keep_reference(run.folder, spec, dataset)
         notes = list(resumed.notes)
         if differs:
             changed = " and ".join(differs)
@@ -207,8 +211,12 @@ def read_data(task: Task, settings: Settings, log: Log) -> tuple[Spec, Dataset, 
         dataset, options.normalise, options.action_low or low, options.action_high or high, log.name
     )
     algorithm, policy, options, training, evaluation = settings.parts
-    spec = Spec(task, algorithm, policy, options, training, evaluation, run_units)
-    return spec.check(), run_units.convert_dataset(dataset, log), settings
+    signals = name_signals(log.observation_names, log.action_names, log.encoding, run_units.dims)
+    low, high = observed_ranges(dataset.obs, learned_rows(options, dataset))
+    signals = replace(signals, low=low, high=high)
+    spec = Spec(task, algorithm, policy, options, training, evaluation, run_units, signals).check()
+    dataset = run_units.convert_dataset(dataset, log)
+    return add_reference(spec, dataset), dataset, settings
 
 
 def usual_action_range(task: Task, log: Log) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -98,6 +98,7 @@ def open_table(path: Path, columns: Columns = Columns()) -> Log:  # noqa: B008  
         size=sum(open_parquet(source.path).metadata.num_rows for source in sources) if parquet else 0,
         observation_names=treatment.observation_names(numbered(chosen.observation_columns)),
         action_names=numbered(chosen.action_columns),
+        encoding=treatment.encoding(first.names),
         left_out=tuple(printable(name) for name in first.names if name not in chosen.all),
         findings=lambda: treatment.findings(sources),
     )

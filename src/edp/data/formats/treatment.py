@@ -14,6 +14,7 @@ from edp.data.formats.dialect import open_packed
 from edp.data.formats.pieces import Piece
 from edp.data.formats.sources import READ_ERRORS, Source
 from edp.data.formats.times import TimeFacts, parse_duration, split_at_gaps
+from edp.data.signals import Encoding
 from edp.errors import UserError, printable, unknown
 
 MOST_TEXTS = 100  # different texts of a column that becomes columns of 0 and 1
@@ -77,6 +78,18 @@ class Treatment:
     def observation_names(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """The names of the log's observations."""
         return tuple(each for name in names for each in self.expanded(name)) + calendar_names(self.columns.calendar)
+
+    def encoding(self, names: list[str]) -> Encoding:
+        """How a row of a table with these ``names`` becomes an observation."""
+        columns, time = self.columns, self.chosen.time_column if self.columns.calendar else ""
+        used = [name for name in (*self.chosen.observation_columns, time) if self.expanded(name)]
+        return Encoding(
+            texts={name: tuple(texts) for name, texts in self.categories.items() if texts},
+            time_column=time,
+            time_format=columns.time_format if time else "",
+            calendar=columns.calendar,
+            unused=tuple(name for name in names if name not in used),
+        )
 
     def ways(self, given: tuple[str, ...], default: str) -> dict[str, list[str]]:
         """How each column is treated: ``HOW`` for all columns, and ``COLUMN=HOW`` for one."""
