@@ -61,7 +61,7 @@ def test_it_acts_as_in_the_run_s_evaluation(folder):
     assert main(["eval", str(folder), *calm]) == 0
     row = Run.open(folder).evaluations()[-1]
     for place, seed in enumerate((3, 4)):
-        policy = edp.load_policy(str(folder), seed=seed, initial_noise=0.0, eas=1)
+        policy = edp.load_policy(str(folder), seed=seed, initial_noise=0.0, eas=1, outside="ignore")
         env = gymnasium.make("edp/hopper-d4rl-v2")
         obs, _ = env.reset(seed=row["env_seeds"][0])
         total, over = 0.0, False
@@ -69,6 +69,30 @@ def test_it_acts_as_in_the_run_s_evaluation(folder):
             obs, reward, terminal, timeout, _ = env.step(policy.act(obs))
             total, over = total + float(reward), terminal or timeout
         assert total == pytest.approx(row["returns"][place][0], rel=1e-4)
+
+
+def test_a_task_s_signals_are_numbered(folder):
+    names = {f"observation_{number}": 0.1 * number for number in range(11)}
+    action = edp.load_policy(folder).act(names)
+    assert list(action) == ["action_0", "action_1", "action_2"]
+    numbers = edp.load_policy(folder).act(np.array([*names.values()]))
+    np.testing.assert_array_equal(np.float32([*action.values()]), numbers)
+
+
+def test_its_description(plant_run, folder):
+    lines = repr(edp.load_policy(plant_run, outside="hold")).splitlines()
+    assert lines[0] == f"LoadedPolicy: bc + diffusion ({plant_run}, step 20, seed 0)"
+    assert "2 network calls of dpm++" in lines[1] and "EAS" not in lines[1]
+    assert lines[2] == "outside of the training data: hold"
+    shown = dict(line.split(maxsplit=1) for line in lines[3:])
+    signals = edp.load_policy(plant_run).signals
+    assert shown["mode"] == "'day', 'night'"
+    assert shown["level_%"] == f"{signals.low[2]:g} to {signals.high[2]:g}"
+    assert shown["time"] == "a time (seen as hour, weekday)"
+    assert shown["valve_%"] == "0 to 100"
+    text = repr(edp.load_policy(folder, eas=4, eas_temperature=0.5, initial_noise=0.5))
+    assert "EAS of 4 actions (temperature 0.5), initial_noise 0.5" in text
+    assert "observation_10" in text and "action_2" in text
 
 
 def test_draws_are_its_own(folder):

@@ -9,6 +9,7 @@ import pytest
 
 from edp.acting.policy import load_policy
 from edp.cli import main
+from edp.errors import UserError
 from edp.runs.directory import Run
 from edp.runs.schema import SCHEMA
 from support.small_run import EPOCH, STEPS, arrays, digest
@@ -77,7 +78,13 @@ class TestSchema4:
         )
 
     def test_is_loaded_and_shown(self, old_run, tmp_path, capsys):
-        assert np.isfinite(load_policy(old_run).act(np.zeros(3))).all()
+        with pytest.warns(UserWarning, match="does not know the ranges of its training data"):
+            policy = load_policy(old_run)
+        assert np.isfinite(policy.act(np.zeros(3))).all()
+        assert "not checked" in repr(policy)
+        assert policy.act({"observation_0": 0.0, "observation_1": 0.0, "observation_2": 0.0}).keys() == {"action_0"}
+        with pytest.raises(UserError, match="train it again"):
+            load_policy(old_run, outside="refuse")
         assert main(["runs", str(old_run)]) == 0
         assert "finished" in capsys.readouterr().out
         assert main(["report", str(old_run), "--out", str(tmp_path / "report.html")]) == 0

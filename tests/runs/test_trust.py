@@ -56,6 +56,7 @@ class TestConfig:
             ("algorithm", "discount", 0.9),
             ("training", "seed", 1),
             ("data", "rewards", "unit"),
+            ("signals", "high", [9.0] * 11),
         ],
     )
     def test_a_value_that_was_changed_is_named(self, part, name, value, copy, fails):

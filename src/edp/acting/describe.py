@@ -33,7 +33,7 @@ def describe_acting(policy: "LoadedPolicy") -> str:
     if sampler is not None:
         parts.append(f"{sampler.calls} network calls of {sampler.name}")
     if selection.candidates > 1:
-        parts.append(f"the best of {selection.candidates} actions by EAS (temperature {options.eas_temperature:g})")
+        parts.append(f"EAS of {selection.candidates} actions (temperature {options.eas_temperature:g})")
     for name in ("policy_scale", "initial_noise"):
         if getattr(options, name) != 1:
             parts.append(f"{name} {getattr(options, name):g}")

@@ -4,13 +4,16 @@ An observation is outside if a number is outside of its range by more than a ten
 distance to the training data is more than twice the usual distance of unseen data (``edp.acting.reference``).
 """
 
+import warnings
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from edp.acting.reference import Reference
+from edp.acting.reference import Reference, read_reference
+from edp.config.spec import Spec
 from edp.data.signals import Signals
-from edp.errors import printable
+from edp.errors import UserError, printable
 
 MARGIN = 0.1  # how far a number may leave its range, in widths of the range
 FAR = 2.0  # the distance at which an observation is outside
@@ -73,3 +76,20 @@ class Guard:
 
 def row_text(row: int, rows: np.ndarray) -> str:
     return f" in row {row}" if len(rows) > 1 else ""
+
+
+def load_guard(run: Path, spec: Spec, outside: str) -> Guard | None:
+    """The check of observations; None for runs of older versions, which have no ranges of their data."""
+    if spec.signals is None:
+        older = f"{run}: was started by an older version, and does not know the ranges of its training data"
+        if outside in ("hold", "refuse"):
+            raise UserError(f"{older}: train it again, or load it with `outside=ignore`")
+        if outside == "warn":
+            warnings.warn(f"{older}: observations are not checked", stacklevel=3)
+        return None
+    try:
+        return Guard(spec.signals, read_reference(run, spec))
+    except UserError:
+        if outside != "ignore":
+            raise
+        return None

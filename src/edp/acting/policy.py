@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike
 
 from edp.acting.actors import Actors
 from edp.acting.describe import describe_policy
-from edp.acting.guard import CHOICES, Guard, Status
+from edp.acting.guard import CHOICES, Guard, Status, load_guard
 from edp.acting.named import Encoder, names_of
-from edp.acting.reference import read_reference
 from edp.acting.selection import act_flat, initial_memories
 from edp.config.spec import EvalOptions, Spec
 from edp.data.signals import Encoding, name_signals
@@ -222,20 +221,3 @@ def load_policy(
         outside=outside,
         title=f"{run}, step {found.step:,}, seed {seed}",
     )
-
-
-def load_guard(run: Path, spec: Spec, outside: str) -> Guard | None:
-    """The check of observations; None for runs of older versions, which have no ranges of their data."""
-    if spec.signals is None:
-        older = f"{run}: was started by an older version, and does not know the ranges of its training data"
-        if outside in ("hold", "refuse"):
-            raise UserError(f"{older}: train it again, or load it with `outside=ignore`")
-        if outside == "warn":
-            warnings.warn(f"{older}: observations are not checked", stacklevel=3)
-        return None
-    try:
-        return Guard(spec.signals, read_reference(run, spec))
-    except UserError:
-        if outside != "ignore":
-            raise
-        return None
