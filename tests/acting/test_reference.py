@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import edp
-from edp.acting.reference import FILE, Reference, nearest_distances, observed_ranges
+from edp.acting.reference import FILE, Reference, observed_ranges
 from edp.cli import main
 from edp.data import episodes
 from edp.errors import UserError
@@ -16,14 +16,15 @@ from edp.runs.load import read_run_data, read_spec
 
 
 def test_the_nearest_of_many(rng):
-    points, among = rng.normal(size=(150, 3)).astype(np.float32), rng.normal(size=(40, 3)).astype(np.float32)
-    by_hand = [min(np.linalg.norm(point - other) for other in among) for point in points]
-    np.testing.assert_allclose(nearest_distances(points, among), by_hand, rtol=1e-5)
+    points, rows = rng.normal(size=(1200, 3)).astype(np.float32), rng.normal(size=(40, 3)).astype(np.float32)
+    by_hand = [min(np.linalg.norm(point - row) for row in rows) for point in points]
+    np.testing.assert_allclose(Reference(rows, True).distances(points), by_hand, rtol=1e-5)
+    np.testing.assert_allclose(Reference(rows, True).distances(rows), 0, atol=1e-6)
 
 
 def test_far_from_zero_no_digits_are_lost():
-    among = np.float32([[10_000.0, 0], [10_001, 0]])
-    np.testing.assert_allclose(nearest_distances(np.float32([[10_000.25, 0]]), among), 0.25)
+    rows = np.float32([[10_000.0, 0], [10_001, 0]])
+    np.testing.assert_allclose(Reference(rows, True).distances(np.float32([[10_000.25, 0]])), 0.25)
 
 
 def test_the_usual_distance_is_that_between_episodes():
