@@ -205,20 +205,32 @@ def test_the_papers_eas_does_not_wait():
 
 def test_the_recipe_has_other_values_for_few_rows():
     task = get_task("hopper-medium-v2")
-    many, few = (choose("td3bc").resolve(task).for_data(rows, 1.0).values for rows in (20_000, 19_999))
+    many, few = (choose("td3bc").resolve(task).for_data(rows, 1.0, 1.0).values for rows in (20_000, 19_999))
     assert (many["eas"].value, many["loss_weight"].value) == (10, 0.5)
     assert (few["eas"].value, few["loss_weight"].value) == (1, 0.1)
     assert few["eas"].origin == "preset quick, for fewer than 20,000 rows"
-    assert choose("crr").resolve(task).for_data(19_999, 1.0).values["beta"].value == 5.0
-    asked = choose("td3bc", options={"eas": 4}).resolve(task).for_data(10, 1.0).values
+    assert choose("crr").resolve(task).for_data(19_999, 1.0, 1.0).values["beta"].value == 5.0
+    asked = choose("td3bc", options={"eas": 4}).resolve(task).for_data(10, 1.0, 1.0).values
     assert (asked["eas"].value, asked["loss_weight"].value) == (4, 0.1)
-    paper = choose("td3bc", preset="edp").resolve(task).for_data(10, 0.0).values
+    paper = choose("td3bc", preset="edp").resolve(task).for_data(10, 0.0, 0.0).values
     assert (paper["eas"].value, paper["loss_weight"].value) == (10, 1.0)
 
 
 def test_the_recipe_has_the_same_values_for_smooth_actions():
     settings = choose("td3bc").resolve(get_task("hopper-medium-v2"))
-    smooth = settings.for_data(1_000_000, 0.19).values
+    smooth = settings.for_data(1_000_000, 0.19, 1.0).values
     assert (smooth["eas"].value, smooth["loss_weight"].value) == (1, 0.1)
     assert smooth["eas"].origin == "preset quick, for smooth actions"
-    assert settings.for_data(1_000_000, 0.2) == settings
+    assert settings.for_data(1_000_000, 0.2, 1.0) == settings
+
+
+def test_the_recipe_does_not_select_actions_where_rewards_are_sparse():
+    settings = choose("td3bc").resolve(get_task("antmaze-umaze-v0"))
+    sparse = settings.for_data(1_000_000, 1.0, 0.09).values
+    assert (sparse["eas"].value, sparse["loss_weight"].value) == (1, 0.5)
+    assert sparse["eas"].origin == "preset quick, for sparse rewards"
+    assert settings.for_data(1_000_000, 1.0, 0.1) == settings
+    both = settings.for_data(1_000_000, 0.1, 0.0).values
+    assert (both["eas"].value, both["loss_weight"].value) == (1, 0.1)
+    asked = choose("td3bc", options={"eas": 4}).resolve(get_task("antmaze-umaze-v0"))
+    assert asked.for_data(1_000_000, 1.0, 0.0).values["eas"].value == 4

@@ -1,10 +1,10 @@
-"""The share of noise in a log's actions."""
+"""The share of noise in a log's actions, and how often its reward changes."""
 
 import numpy as np
 import pytest
 
 from edp.data.dataset import Dataset
-from edp.data.smoothness import noise_share
+from edp.data.smoothness import noise_share, reward_changes
 
 
 def walk(rng, noise, memory, episodes=40, length=100):
@@ -55,3 +55,11 @@ def test_rows_of_two_episodes_are_no_pair(rng):
     obs, ones = rng.standard_normal((1000, 3)).astype(np.float32), np.ones(1000, np.float32)
     data = Dataset(obs, action, ones, obs, ones, np.arange(500).repeat(2), np.zeros(500), [])
     assert noise_share(data) < 0.01
+
+
+def test_changes_of_the_reward_are_counted_within_episodes():
+    """Of the four pairs of neighbours, one differs; so do the rewards at the border of the two episodes."""
+    obs, reward = np.zeros((6, 1), np.float32), np.array([0, 0, 1, 2, 2, 2], np.float32)
+    data = Dataset(obs, obs, reward, obs, reward, np.array([0, 0, 0, 1, 1, 1]), np.zeros(2), [])
+    assert reward_changes(data) == 0.25
+    assert reward_changes(data._replace(episode=np.arange(6))) == 1.0  # nothing to compare

@@ -46,6 +46,7 @@ class Actor:
     policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     recipe: ClassVar[Mapping[str, Any]] = {}
     recipe_for_narrow_data: ClassVar[Mapping[str, Any]] = {}
+    recipe_for_sparse_rewards: ClassVar[Mapping[str, Any]] = {}
 
     def check(self, policy: PolicyConfig) -> None:
         if policy.reads_histories:
@@ -103,6 +104,8 @@ class ActorCritic(Actor):
     }
     # Where a critic has seen each action many times, and few others, it cannot tell which of several samples is best.
     recipe_for_narrow_data: ClassVar[Mapping[str, Any]] = {"eas": 1}
+    # Where rewards are sparse, values lead straight to the goal, and the best of several samples leads into walls.
+    recipe_for_sparse_rewards: ClassVar[Mapping[str, Any]] = {"eas": 1}
 
     def __post_init__(self) -> None:
         if self.ensemble not in ENSEMBLES:

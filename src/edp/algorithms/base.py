@@ -32,6 +32,7 @@ class Algorithm(Protocol):
     # {"has_likelihood": {"bc_weight": 0.0}}; see PolicyConfig for the declarations
     recipe: ClassVar[Mapping[str, Any]]  # values of the preset ``quick`` for this algorithm
     recipe_for_narrow_data: ClassVar[Mapping[str, Any]]  # the same, for data with few rows or smooth actions
+    recipe_for_sparse_rewards: ClassVar[Mapping[str, Any]]  # the same, for data with sparse rewards
 
     def check(self, policy: PolicyConfig) -> None:
         """Raise a ``UserError`` that says why the algorithm cannot train this policy, and which it can."""

@@ -13,7 +13,7 @@ from edp.cli.display import failure_lines
 from edp.cli.parser import as_flags, flag
 from edp.cli.terminal import score_text, shown
 from edp.config import defaults
-from edp.config.defaults import NARROW_ORIGINS, RECIPE_ORIGIN, USER, Settings
+from edp.config.defaults import DATA_ORIGINS, RECIPE_ORIGIN, USER, Settings
 from edp.config.presets import FEW_ROWS
 from edp.config.spec import EvalOptions, Spec
 from edp.data.dataset import Dataset
@@ -24,6 +24,11 @@ from edp.report.statistics import mean_interval
 from edp.runs.directory import Run
 from edp.runs.load import best_step
 from edp.runs.scores import LAST, nan_mean
+
+OTHER_DATA = {  # kinds of data for which the recipe has other values: rows, noise of actions, changes of the reward
+    f"for data with fewer than {FEW_ROWS:,} rows, or smooth actions": (0, 0.0, 1.0),
+    "for data with sparse rewards": (FEW_ROWS, 1.0, 0.0),
+}
 
 
 def print_config(groups: dict[str, type], resolved: Settings) -> None:
@@ -37,10 +42,11 @@ def print_config(groups: dict[str, type], resolved: Settings) -> None:
             style = "dim" if setting.origin == "default" else ""
             origin = "command line" if setting.origin == USER else as_flags(setting.origin)
             table.add_row(f"  {flag(entry.name)}", escape(value), origin, style=style)
-    narrow = {name: item for name, item in resolved.for_data(0, 0.0).values.items() if item.origin in NARROW_ORIGINS}
-    if narrow:
-        table.add_row(f"[bold]for data with fewer than {FEW_ROWS:,} rows, or smooth actions[/bold]", "", "")
-        for name, item in narrow.items():
+    for title, facts in OTHER_DATA.items():
+        other = {name: item for name, item in resolved.for_data(*facts).values.items() if item.origin in DATA_ORIGINS}
+        if other:
+            table.add_row(f"[bold]{title}[/bold]", "", "")
+        for name, item in other.items():
             table.add_row(f"  {flag(name)}", str(item.value), RECIPE_ORIGIN)
     Console(width=110 if not sys.stdout.isatty() else None).print(table, highlight=False)
 

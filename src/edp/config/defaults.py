@@ -5,7 +5,7 @@ The values are data, in layers. Algorithms and policies declare the values that 
 Options that the chosen algorithm and policy do not have are ignored, except in a preset.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from edp.config import presets
 from edp.config.originals import ORIGINALS
 from edp.config.presets import (
     DOMAINS,
+    FEW_CHANGES,
     FEW_ROWS,
     LIKE_STEPS,
     LITTLE_NOISE,
@@ -32,7 +33,8 @@ USER = "user"  # the origin of values that the user gives
 RECIPE_ORIGIN = f"preset {QUICK}"
 FEW_ROWS_ORIGIN = f"{RECIPE_ORIGIN}, for fewer than {FEW_ROWS:,} rows"
 SMOOTH_ORIGIN = f"{RECIPE_ORIGIN}, for smooth actions"
-NARROW_ORIGINS = FEW_ROWS_ORIGIN, SMOOTH_ORIGIN
+SPARSE_ORIGIN = f"{RECIPE_ORIGIN}, for sparse rewards"
+DATA_ORIGINS = FEW_ROWS_ORIGIN, SMOOTH_ORIGIN, SPARSE_ORIGIN  # of values that depend on the data
 DEFAULT_ALGORITHM, DEFAULT_POLICY = "td3bc", "diffusion"
 
 
@@ -69,16 +71,26 @@ class Settings(NamedTuple):
     def uses_recipe(self) -> bool:
         return RECIPE_ORIGIN in self.origins.values()
 
-    def for_data(self, rows: int, noise: float) -> "Settings":
-        """These settings, or those of the recipe for narrow data (see ``FEW_ROWS``), if the recipe is used.
+    def for_data(self, rows: int, noise: float, reward_changes: float) -> "Settings":
+        """These settings, or those of the recipe for this kind of data, if the recipe is used (see ``presets``).
 
-        ``noise`` is the share of noise in the data's actions.
+        ``noise`` is the share of noise in the data's actions, and ``reward_changes`` the share of the steps in which
+        the reward changes.
         """
-        if not self.uses_recipe or (rows >= FEW_ROWS and noise >= LITTLE_NOISE):
+        if not self.uses_recipe:
             return self
-        origin = FEW_ROWS_ORIGIN if rows < FEW_ROWS else SMOOTH_ORIGIN
+        trainer = self.classes[0]  # the first class is the algorithm
+        settings = self
+        if reward_changes < FEW_CHANGES:
+            settings = settings.with_recipe(trainer.recipe_for_sparse_rewards, SPARSE_ORIGIN)
+        if rows < FEW_ROWS or noise < LITTLE_NOISE:
+            origin = FEW_ROWS_ORIGIN if rows < FEW_ROWS else SMOOTH_ORIGIN
+            settings = settings.with_recipe(trainer.recipe_for_narrow_data, origin)
+        return settings
+
+    def with_recipe(self, values: Mapping[str, Any], origin: str) -> "Settings":
+        """Other values for the options that have those of the recipe, or their defaults."""
         free = {name for name, setting in self.values.items() if setting.origin in ("default", RECIPE_ORIGIN)}
-        values = self.classes[0].recipe_for_narrow_data  # the first class is the algorithm
         changed = {name: Setting(value, origin) for name, value in values.items() if name in free}
         return self._replace(values=self.values | changed)
 

@@ -61,6 +61,10 @@ RECIPE: Values = {
 FEW_ROWS = 20_000
 LITTLE_NOISE = 0.2
 
+# An algorithm's ``recipe_for_sparse_rewards`` holds where the reward differs from the one before it in fewer of the
+# steps than this, as in mazes: values then differ between places, and hardly between the actions in one place.
+FEW_CHANGES = 0.1
+
 # The paper's variants. Where every noise level is a network call, K is 100 as in the paper's timing, or Diffusion-QL's
 # usual 5.
 DDPM: Values = {"sampler": "ddpm", "calls": 0}

@@ -1,4 +1,4 @@
-"""How much of a log's actions is new at each step, and how much follows from the step before."""
+"""How much of a log's actions and rewards is new at each step, and how much follows from the step before."""
 
 import numpy as np
 
@@ -26,6 +26,12 @@ def noise_share(dataset: Dataset) -> float:
     new = residual_variance(action, np.hstack([state, before, last]))
     varies = left > 1e-9 * np.maximum(1.0, action.var(axis=0))
     return float(np.mean(new[varies] / left[varies])) if varies.any() else 1.0
+
+
+def reward_changes(dataset: Dataset) -> float:
+    """The share of the steps in which the reward differs from the one before it, without first steps of episodes."""
+    same = dataset.episode[1:] == dataset.episode[:-1]
+    return float(np.mean((np.diff(dataset.reward) != 0)[same])) if same.any() else 1.0
 
 
 def standardised(columns: np.ndarray) -> np.ndarray:

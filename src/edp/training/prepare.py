@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 from edp.acting.reference import add_reference, keep_reference, learned_rows, observed_ranges
 from edp.config.choice import Choice
-from edp.config.defaults import FEW_ROWS_ORIGIN, NARROW_ORIGINS, Settings
+from edp.config.defaults import DATA_ORIGINS, FEW_ROWS_ORIGIN, SMOOTH_ORIGIN, SPARSE_ORIGIN, Settings
 from edp.config.sizes import check_sizes
 from edp.config.spec import Spec, check_together
 from edp.data import formats, locate, tasks, units
 from edp.data.dataset import Dataset, fingerprint, read_dataset
 from edp.data.log import Log
 from edp.data.signals import name_signals
-from edp.data.smoothness import noise_share
+from edp.data.smoothness import noise_share, reward_changes
 from edp.data.tasks import Task
 from edp.devices import processes
 from edp.envs.make import action_range, import_env
@@ -114,7 +114,7 @@ def start_run(
     with run.claimed():
         run.start(spec.to_json() | about)
         keep_reference(run.folder, spec, dataset)
-        notes = *data_notes(spec, dataset), *narrow_data_notes(settings, dataset)
+        notes = *data_notes(spec, dataset), *recipe_notes(settings, dataset)
         yield Ready(experiment, dataset, place, run, notes)
 
 
@@ -205,7 +205,7 @@ def read_data(task: Task, settings: Settings, log: Log) -> tuple[Spec, Dataset, 
         task = replace(task, returns=(float(dataset.returns.min()), float(dataset.returns.max())))
         settings = settings.with_defaults(task.settings, "task")
     if settings.uses_recipe:
-        settings = settings.for_data(len(dataset.reward), noise_share(dataset))
+        settings = settings.for_data(len(dataset.reward), noise_share(dataset), reward_changes(dataset))
     low, high = usual_action_range(task, log)
     run_units = units.fit_units(
         dataset, options.normalise, options.action_low or low, options.action_high or high, log.name
@@ -247,14 +247,16 @@ def data_notes(spec: Spec, dataset: Dataset) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def narrow_data_notes(settings: Settings, dataset: Dataset) -> tuple[str, ...]:
-    """Which options have other values than usual because the data has few rows or smooth actions."""
-    changed = {name: setting for name, setting in settings.values.items() if setting.origin in NARROW_ORIGINS}
-    if not changed:
-        return ()
-    few = any(setting.origin == FEW_ROWS_ORIGIN for setting in changed.values())
-    reason = f"the data has {len(dataset.reward):,} rows, which is few" if few else SMOOTH
-    return (f"{reason}: the recipe sets {', '.join(f'`{name}={item.value}`' for name, item in changed.items())}",)
-
-
-SMOOTH = "each action follows closely from the one before it, as in demonstrations"
+def recipe_notes(settings: Settings, dataset: Dataset) -> tuple[str, ...]:
+    """Which options have other values than usual because of the data, and why."""
+    reasons = {
+        FEW_ROWS_ORIGIN: f"the data has {len(dataset.reward):,} rows, which is few",
+        SMOOTH_ORIGIN: "each action follows closely from the one before it, as in demonstrations",
+        SPARSE_ORIGIN: "rewards are sparse: most are equal to the one before",
+    }
+    notes = []
+    for origin in DATA_ORIGINS:
+        changed = [f"`{name}={item.value}`" for name, item in settings.values.items() if item.origin == origin]
+        if changed:
+            notes.append(f"{reasons[origin]}: the recipe sets {', '.join(changed)}")
+    return tuple(notes)
