@@ -13,6 +13,7 @@ import statistics
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 from lever_runs import baselines, levers
 from recipe_runs import recipe_commands, recipe_scores, recipe_times, table
@@ -313,8 +314,15 @@ def narrow() -> str:
 def noise_shares() -> str:
     rows = sorted(result("noise_share"), key=lambda row: row["noise_share"])
     mark = {True: " (look-alike)", False: ""}
-    cells = [[row["task"] + mark[row["regenerated"]], f"{row['rows']:,}", f"{row['noise_share']:.2f}"] for row in rows]
-    return table(["data", "rows", "share of noise"], cells)
+    cells = [
+        [row["task"] + mark[row["regenerated"]], f"{row['rows']:,}", f"{row['noise_share']:.2f}", changes(row)]
+        for row in rows
+    ]
+    return table(["data", "rows", "share of noise", "steps with a new reward"], cells)
+
+
+def changes(row: dict[str, Any]) -> str:
+    return f"{row['reward_changes']:.1%}" if "reward_changes" in row else ""
 
 
 READERS = {

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edp.config.choice import choose
-from edp.config.defaults import NARROW_ORIGINS
+from edp.config.defaults import FEW_ROWS_ORIGIN, SMOOTH_ORIGIN, SPARSE_ORIGIN
+from edp.config.presets import FEW_ROWS
 from edp.data.tasks import get_task
 from edp.drawing import COLOURS, drawing_style, save_figure
 from edp.report.statistics import mean_interval
@@ -79,8 +80,9 @@ class Learned(NamedTuple):
         algorithm, policy = self.config["algorithm"]["name"], self.config["policy"]["name"]
         options = {"steps": self.config["training"]["steps"]}
         settings = choose(algorithm, policy, options=options).resolve(get_task(self.task))
-        if not set(NARROW_ORIGINS).isdisjoint(self.config["origins"].values()):
-            settings = settings.for_data(0, 0.0)
+        origins = set(self.config["origins"].values())
+        narrow, sparse = not origins.isdisjoint((FEW_ROWS_ORIGIN, SMOOTH_ORIGIN)), SPARSE_ORIGIN in origins
+        settings = settings.for_data(0 if narrow else FEW_ROWS, 1.0, 0.0 if sparse else 1.0)
         now = settings.values
         then = {entry.name: entry.default for cls in settings.classes for entry in fields(cls)}  # of options since then
         then |= {name: value for part in PARTS for name, value in self.config[part].items() if name in now}
