@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: run test test-quick test-faults lint types docs check-wheel bench compare picture clean
 
 run: .venv/ready  ## make the built-in data, train EDP on it, print the scores
-	$(BIN)/edp train local/hopper-medium-expert --steps 10000
+	$(BIN)/edp train local/hopper-medium-expert --steps 15000
 
 test: .venv/ready-dev  ## the test suite, and the branches of src that it does not reach
 	$(BIN)/pytest --cov --cov-report=term:skip-covered
