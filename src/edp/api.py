@@ -24,9 +24,12 @@ def open_log(data: str | Path, columns: Mapping[str, Any] | None = None, *, max_
         return formats.open_log(str(data), columns or {})
 
 
-def write(log: Log, to: str | Path) -> str:
-    """Write a log, and return where it is. The suffix or prefix of ``to`` decides the format."""
-    return formats.write_log(str(to), log)
+def write(log: Log, to: str | Path, *, overwrite: bool = False) -> str:
+    """Write a log, and return where it is. The suffix or prefix of ``to`` decides the format.
+
+    Data that exists is refused, unless ``overwrite`` is True. The data that ``log`` reads is never replaced.
+    """
+    return formats.write_log(str(to), log, overwrite)
 
 
 def fit(

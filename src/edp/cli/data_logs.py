@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from edp.cli.parser import Parser, add_columns, add_max_memory, as_flags, columns_of, flag
+from edp.cli.parser import Parser, add_columns, add_max_memory, add_overwrite, as_flags, columns_of, flag
 from edp.cli.signals import ending_on_sigterm
 from edp.errors import UserError, printable
 
@@ -24,13 +24,14 @@ def check_data(argv: list[str]) -> int:
     add_source(parser)
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"the page of pictures ({', '.join(PICTURES)})")
     parser.add_argument("--no-picture", action="store_true", help="draw nothing")
+    add_overwrite(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     add_max_memory(parser)
     add_columns(parser)
     values = parser.parse(argv)
 
     from edp.data import formats, health, pictures
-    from edp.files import check_writable
+    from edp.files import check_page
 
     meaning, ranges = columns_of(values)
     prefix = formats.prefix_of(values.data)
@@ -38,11 +39,12 @@ def check_data(argv: list[str]) -> int:
     page = values.out or Path(f"{title}-check.png")
     if page.suffix not in PICTURES:
         raise UserError(f"{page}: pictures are {', '.join(PICTURES)}")
+    if not values.no_picture:
+        check_page(page, values.out is not None, values.overwrite)
     log = formats.open_log(values.data, meaning)
     examined = health.examine_log(log, ranges.get("action_low", ()), ranges.get("action_high", ()))
     examined.findings = [each._replace(effect=as_flags(each.effect)) for each in examined.findings]
     if not values.no_picture:
-        check_writable(page)
         pictures.draw_health(examined, page)
     if values.json:
         print(json.dumps(health.health_json(examined)))
@@ -105,6 +107,7 @@ def convert_data(argv: list[str]) -> int:
     parser = Parser("edp data convert", CONVERT, "FROM TO")
     add_source(parser)
     add_target(parser)
+    add_overwrite(parser)
     add_max_memory(parser)
     add_columns(parser)
     values = parser.parse(argv)
@@ -115,7 +118,7 @@ def convert_data(argv: list[str]) -> int:
     from edp.data import formats
 
     meaning, ranges = columns_of(values)
-    formats.check_target(values.to)
+    formats.check_target(values.to, values.overwrite, [formats.place_of(values.data)])
     log = formats.open_log(values.data, meaning)
     if ranges:
         log = replace(log, low=ranges.get("action_low", log.low), high=ranges.get("action_high", log.high))
@@ -125,7 +128,7 @@ def convert_data(argv: list[str]) -> int:
     if why:
         note(f"{values.to}: the environment {log.env} is not stored: {why}")
     with ending_on_sigterm():
-        place = formats.write_log(values.to, log)
+        place = formats.write_log(values.to, log, values.overwrite)
     if formats.loses_steps(values.to, log):
         note(f"{values.to}: the last steps of episodes that were cut off are left out: their next state is unknown")
     print(printable(place))
@@ -142,6 +145,7 @@ def record_data(argv: list[str]) -> int:
     parser.add_argument(
         "--max-steps", type=int, metavar="…", help="cut episodes off here (default: the environment's limit, or 10,000)"
     )
+    add_overwrite(parser)
     values = parser.parse(argv)
     for name, low in (("episodes", 1), ("seed", 0), ("max_steps", 1)):
         number = getattr(values, name)
@@ -153,7 +157,7 @@ def record_data(argv: list[str]) -> int:
     from edp.data.synthesis.record import record as record_episodes
     from edp.envs.make import import_env
 
-    formats.check_target(values.to)
+    formats.check_target(values.to, values.overwrite)
     import_env(values.env)
     with counting("episodes", values.episodes) as advance:
         log = record_episodes(
@@ -166,7 +170,7 @@ def record_data(argv: list[str]) -> int:
             on_note=note,
         )
     with ending_on_sigterm():
-        place = formats.write_log(values.to, log)
+        place = formats.write_log(values.to, log, values.overwrite)
     print(printable(f"{place}: {log.size:,} steps"))
     return 0
 

@@ -86,6 +86,10 @@ def add_columns(parser: Parser) -> None:
     parser.add_fields(Columns, title)
 
 
+def add_overwrite(parser: Parser) -> None:
+    parser.add_argument("--overwrite", action="store_true", help="replace files that exist")
+
+
 def add_max_memory(parser: Parser) -> None:
     parser.add_argument(
         "--max-memory",

@@ -23,6 +23,7 @@ from edp.data.formats.spaces import check_space, flatten_values, part_names
 from edp.data.log import LARGEST, Log, Steps, join_steps
 from edp.envs.make import is_registered
 from edp.errors import UserError, first_line, printable
+from edp.files import refuse_existing
 
 PREFIX = "minari:"
 GATHER = 4096  # steps, at least, in a piece
@@ -190,24 +191,17 @@ def reference_scores(about: dict[str, Any]) -> tuple[float, float] | None:
     return None
 
 
-def check_new(name: str) -> None:
-    """Refuse the name of a data set that exists."""
-    path = minari_path(name)
-    if path.exists():
-        raise UserError(f"{PREFIX}{name}: already there ({path}); choose another name or version")
-
-
 def write_minari(name: str, log: Log) -> str:
     from edp.data.formats.minari_writer import write_minari_dataset
 
-    check_new(name)
     return str(write_minari_dataset(name, minari_path(name), log))
 
 
 FORMAT = Format(
     open=lambda name, columns, episode_limit: open_minari(name.removeprefix(PREFIX)),
     write=lambda name, log: write_minari(name.removeprefix(PREFIX), log),
-    check_target=lambda name: check_new(name.removeprefix(PREFIX)),
+    place=lambda name: minari_path(name.removeprefix(PREFIX)),
+    check_place=refuse_existing,
     loses_environment=lambda log: "" if is_registered(log.env) else "it is not registered here",
     needs_next_observations=True,
     download=lambda name: download_minari(name.removeprefix(PREFIX)),

@@ -103,7 +103,7 @@ def run_and_write(
 
     ``processes`` (by default, one per core) share the work. Their number does not change the rows.
     """
-    check_writable(path)
+    check_writable(path, overwrite=True)
     jobs = [job for _, jobs in plan for job in jobs]
     narrow = narrow and sum(job.rows for job in jobs) >= LARGE
     parts = run_jobs(jobs, processes or usable_cores(), on_progress, narrow)
