@@ -44,7 +44,7 @@ def test_quiet_prints_the_result_only(hopper_file, tmp_path, capsys):
     ]
     assert main([str(word) for word in words] + tiny) == 0
     out = capsys.readouterr().out
-    assert "td3bc + deterministic" in out
+    assert "td3bc + deterministic" in out and "1 seed × 2 episodes" in out
     assert "compiled" not in out
 
 
@@ -52,7 +52,7 @@ def test_wrong_values_say_what_is_wrong(capsys, hopper_file, tmp_path, fails):
     assert "--steps must be at least 1, not 0" in fails("train", "hopper-medium-v2", "--steps", "0")
     assert "--discount must be from 0.0 to 1.0, not 1.5" in fails("train", "hopper-medium-v2", "--discount", "1.5")
     assert "--lr must be at least 0.0, not nan" in fails("train", "hopper-medium-v2", "--lr", "nan")
-    assert "invalid int value: 'many'" in fails("train", "hopper-medium-v2", "--steps", "many")
+    assert "argument --steps: 'many' is not a whole number" in fails("train", "hopper-medium-v2", "--steps", "many")
     assert "required: TASK" in fails("train")
     assert "at most one call a step" in fails(
         "train", "hopper-medium-v2", "--data", hopper_file, "--sampler", "ddpm", "--diffusion-steps", "5"

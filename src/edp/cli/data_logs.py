@@ -5,7 +5,7 @@ from pathlib import Path
 
 from edp.cli.parser import Parser, add_columns, add_max_memory, add_overwrite, as_flags, columns_of, flag
 from edp.cli.signals import ending_on_sigterm
-from edp.errors import UserError, printable
+from edp.errors import UserError, counted, printable
 
 CHECK = """Look at data before training on it: what is in it, what looks wrong, and what that would do to training. It
 also draws a page of pictures. The exit code is 1 if training would refuse the data, or learn something wrong from
@@ -66,10 +66,11 @@ def print_health(examined, log) -> None:
     cut = ", the last one not finished" if examined.unfinished else ""
     ends = lambda numbers: f"{np.min(numbers):.6g} to {np.max(numbers):.6g}, median {np.median(numbers):.6g}"  # noqa: E731
     widths = [len(examined.columns_of(kind)) for kind in ("observation", "action")]
+    episodes = counted(len(examined.lengths), "episode")
     lines = [
         f"{examined.name}",
-        f"{examined.rows:,} steps: {widths[0]} observations, {widths[1]} actions",
-        f"{len(examined.lengths):,} episodes{cut}: {examined.terminals:,} ended, {examined.timeouts:,} cut off",
+        f"{counted(examined.rows, 'step')}: {counted(widths[0], 'observation')}, {counted(widths[1], 'action')}",
+        f"{episodes}{cut}: {examined.terminals:,} ended, {examined.timeouts:,} cut off",
         f"lengths {ends(examined.lengths)}",
         f"returns {ends(examined.returns)}",
     ]
@@ -171,7 +172,7 @@ def record_data(argv: list[str]) -> int:
         )
     with ending_on_sigterm():
         place = formats.write_log(values.to, log, values.overwrite)
-    print(printable(f"{place}: {log.size:,} steps"))
+    print(printable(f"{place}: {counted(log.size, 'step')}"))
     return 0
 
 

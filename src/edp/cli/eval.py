@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from edp.cli.parser import Parser, add_overwrite, flag, given_options
-from edp.errors import UserError, printable
+from edp.errors import UserError, counted, printable
 from edp.options import check_options
 
 DESCRIPTION = """Evaluate the policies of a run, finished or running, and add the result to the run's evaluations. The
@@ -129,4 +129,4 @@ def film(spec, found, options, env, path: Path) -> None:
     rolled = evaluator.roll_out(states, first_start=evaluator.first_start(found.step))
     video.write_video(path, env)
     score = spec.task.score(rolled.returns[0, 0])
-    print(printable(f"{path}: {rolled.lengths[0, 0]} steps, {spec.task.measure} {score:.1f}"))
+    print(printable(f"{path}: {counted(rolled.lengths[0, 0], 'step')}, {spec.task.measure} {score:.1f}"))

@@ -17,7 +17,7 @@ from edp.config.defaults import NARROW_ORIGINS, RECIPE_ORIGIN, USER, Settings
 from edp.config.presets import FEW_ROWS
 from edp.config.spec import EvalOptions, Spec
 from edp.data.dataset import Dataset
-from edp.errors import printable
+from edp.errors import counted, printable
 from edp.report.collect import summarise
 from edp.report.published import PublishedScores, published_scores_like
 from edp.report.statistics import mean_interval
@@ -65,15 +65,16 @@ def print_scores(spec: Spec, dataset: Dataset, folder: Run, console: Console) ->
     for behaviour in dataset.behaviours:
         score = spec.task.score(behaviour.mean_return)
         table.add_row(
-            f"behaviour {shown(behaviour.name)}", f"{score:.1f}", f"{behaviour.episodes} episodes in the data"
+            f"behaviour {shown(behaviour.name)}",
+            f"{score:.1f}",
+            f"{counted(behaviour.episodes, 'episode')} in the data",
         )
     if len(dataset.returns):
-        table.add_row(
-            "all of the data", f"{spec.task.score(dataset.returns.mean()):.1f}", f"{len(dataset.returns):,} episodes"
-        )
-    source = f"{scores.shape[0]} seed(s) × {scores.shape[1]} episodes after {last['step']:,} steps"
+        mean = spec.task.score(dataset.returns.mean())
+        table.add_row("all of the data", f"{mean:.1f}", counted(len(dataset.returns), "episode"))
+    seeds, episodes = counted(scores.shape[0], "seed"), counted(scores.shape[1], "episode")
+    source = f"{seeds} × {episodes} after {counted(last['step'], 'step')}"
     table.add_row(f"[bold]{entry.method}[/bold]", f"[bold]{score_text(scores)}[/bold]", source)
-    seeds = f"{scores.shape[0]} seed{'s' * (scores.shape[0] > 1)}"
     if curve is not None and len(curve.steps) > 1:
         last_ten = f"{seeds}, mean of the last {min(len(curve.steps), LAST)} evaluations"
         table.add_row("  RAT", str(mean_interval(curve.rat)), last_ten)

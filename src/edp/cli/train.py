@@ -7,7 +7,7 @@ from typing import Any
 
 from edp.cli.parser import Parser, add_columns, add_max_memory, columns_of, given_options
 from edp.cli.signals import Signals
-from edp.errors import UserError
+from edp.errors import UserError, counted
 
 DESCRIPTION = """Train a policy on a task's data and evaluate it regularly. The run is stored in a new directory.
 Values that are not given may be set by the task's domain, the algorithm, the policy or a preset: --print-config shows
@@ -179,7 +179,7 @@ def train(ready, values) -> int:
                 show(event)
                 logs.log(experiment.step, event_numbers(event))
         except StoppedError:
-            done = f"{experiment.step:,} of {spec.training.steps:,} steps"
+            done = f"{experiment.step:,} of {counted(spec.training.steps, 'step')}"
             note(f"stopped after {done}; continue with: edp train --resume {run.folder}")
             return stopping.exit_code
         except TrainingError as error:

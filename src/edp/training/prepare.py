@@ -21,7 +21,7 @@ from edp.data.smoothness import noise_share
 from edp.data.tasks import Task
 from edp.devices import processes
 from edp.envs.make import action_range, import_env
-from edp.errors import UserError
+from edp.errors import UserError, counted
 from edp.options import check_options
 from edp.runs.directory import RemoteRun, Run
 from edp.runs.load import check_config, locate_run_data, read_run_data, read_spec, with_environment
@@ -142,7 +142,7 @@ def resume_run(
         if finished and lost.step is None:
             missing = "".join(f"; {note}, and cannot be made again" for note in lost.notes)
             raise UserError(
-                f"{run.folder}: finished after {done['step']:,} steps; give more of them with `steps`{missing}"
+                f"{run.folder}: finished after {counted(done['step'], 'step')}; give more of them with `steps`{missing}"
             )
         place = formats.absolute(data or locate_run_data(run, spec, find_file))
         dataset = read_run_data(run, spec, place)
@@ -235,7 +235,7 @@ def data_notes(spec: Spec, dataset: Dataset) -> tuple[str, ...]:
     obs = dataset.obs[:ROWS_CHECKED]
     still = (obs.max(axis=0) - obs.min(axis=0) < 1e-3).sum()
     if spec.task.own and still and spec.data.normalise != "none":
-        notes.append(f"{still} of the observations hardly change, and tell the policy nothing")
+        notes.append(f"{counted(still, 'observation')} with hardly any change, which the policy can learn nothing from")
     return tuple(notes)
 
 
@@ -245,7 +245,7 @@ def narrow_data_notes(settings: Settings, dataset: Dataset) -> tuple[str, ...]:
     if not changed:
         return ()
     few = any(setting.origin == FEW_ROWS_ORIGIN for setting in changed.values())
-    reason = f"the data has {len(dataset.reward):,} rows, which is few" if few else SMOOTH
+    reason = f"the data has {counted(len(dataset.reward), 'row')}, which is few" if few else SMOOTH
     return (f"{reason}: the recipe sets {', '.join(f'`{name}={item.value}`' for name, item in changed.items())}",)
 
 

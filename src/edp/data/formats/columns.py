@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from edp.data.checks import check_exists
-from edp.errors import UserError, first_line, printable, unknown
+from edp.errors import UserError, counted, first_line, printable, unknown
 from edp.options import check_options, option
 
 RANGES = ("action_low", "action_high")  # may also be given in a TOML file
@@ -103,7 +103,7 @@ def choose_columns(columns: Columns, names: list[str], path: Path) -> ChosenColu
         raise UserError(f"{path}: column {twice[0]!r} is used twice")
     after, before = len(chosen.next_observation_columns), len(chosen.observation_columns)
     if after and after != before:
-        raise UserError(f"{path}: {after} columns of next observations for {before} of observations")
+        raise UserError(f"{path}: {counted(after, 'column')} of next observations for {before} of observations")
     return chosen
 
 

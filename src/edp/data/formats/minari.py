@@ -22,7 +22,7 @@ from edp.data.formats.hdf5 import is_in_other_files, is_written
 from edp.data.formats.spaces import check_space, flatten_values, part_names
 from edp.data.log import LARGEST, Log, Steps, join_steps
 from edp.envs.make import is_registered
-from edp.errors import UserError, first_line, printable
+from edp.errors import UserError, counted, first_line, printable
 from edp.files import refuse_existing
 
 PREFIX = "minari:"
@@ -159,7 +159,8 @@ def minari_episode_steps(episode: dict[str, Any], seen: spaces.Space, acted: spa
     actions = np.asarray(episode["actions"])
     terminals, truncations = (np.asarray(episode[key], bool) for key in ("terminations", "truncations"))
     if len(obs) != count + 1 or not (len(actions) == len(terminals) == len(truncations) == count):
-        raise UserError(f"{title}: episode {episode.get('id')} has {len(obs)} observations for {count} rewards")
+        has = f"{counted(len(obs), 'observation')} for {counted(count, 'reward')}"
+        raise UserError(f"{title}: episode {episode.get('id')} has {has}")
     ends = np.arange(count) == count - 1
     return Steps(
         obs[:-1], flatten_values(acted, actions, count), rewards, terminals, (truncations | ends) & ~terminals, obs[1:]

@@ -6,6 +6,7 @@ column ``episode`` changes, after a terminal or a timeout, at a gap in time, and
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -60,22 +61,20 @@ class Table:
         """Yield the rows of a file, in order of time and clean."""
         pieces = read_pieces(source, self.columns, self.chosen, self.treatment.categories, self.refused.append)
         try:
-            yield from self.treatment.apply(pieces, source.path.name)
+            yield from self.treatment.apply(pieces, source.path.name, partial(self.file_row_text, source))
         except READ_ERRORS as error:
             raise source.error(error) from None
 
     def row_text(self, row: int) -> str:
         """Name a row of the log by its place in its file."""
         number = int(np.searchsorted(self.starts, row, "right")) - 1
-        source, at = self.sources[number], row - self.starts[number]
-        if self.rows:
-            at = int(np.concatenate(self.rows)[row])
-        text = source.row_text(at)
-        return (
-            text.replace(f"row {at}", f"row {at} of {printable(source.path.name)}", 1)
-            if len(self.sources) > 1
-            else text
-        )
+        at = int(np.concatenate(self.rows)[row]) if self.rows else row - self.starts[number]
+        return self.file_row_text(self.sources[number], at)
+
+    def file_row_text(self, source: Source, at: int) -> str:
+        """Name a row of a file, with the file if there are several."""
+        of_file = f" of {printable(source.path.name)}" if len(self.sources) > 1 else ""
+        return source.row_text(at).replace(f"row {at}", f"row {at}{of_file}", 1)
 
 
 def open_table(path: Path, columns: Columns = Columns()) -> Log:  # noqa: B008  (it is frozen)

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,12 +40,12 @@ class Treatment:
         self.counts.clear()
         self.times = TimeFacts(dates=True)
 
-    def apply(self, pieces: Iterator[Piece], name: str) -> Iterator[Piece]:
-        """Treat the rows of one file."""
+    def apply(self, pieces: Iterator[Piece], name: str, row_text: Callable[[int], str]) -> Iterator[Piece]:
+        """Treat the rows of one file. ``row_text`` names a row of it."""
         if self.every or self.columns.missing:
             pieces = self.without_lists(pieces)
         if self.chosen.time_column:
-            pieces = self.times.watch(split_at_gaps(pieces, self.max_gap), name)
+            pieces = self.times.watch(split_at_gaps(pieces, self.max_gap), name, row_text)
         if self.every:
             pieces = resampled(pieces, self.every, self.ways(self.columns.resample, RESAMPLE[0]))
         if self.columns.missing:
