@@ -27,6 +27,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, prog: str, description: str, arguments: str = "", **options: Any):
         usage = " ".join(filter(None, [prog, arguments, "[option …]"]))
         super().__init__(prog, usage, description, allow_abbrev=False, formatter_class=Formatter, **options)
+        self.register("type", int, whole_number)
         self._negative_number_matcher = re.compile(r"-[\d.][\d.,eE+-]*")  # also lists, such as -1,0
 
     def error(self, message: str) -> NoReturn:
@@ -65,12 +66,27 @@ class Formatter(argparse.HelpFormatter):
         super().__init__(prog, max_help_position=30, width=110)
 
 
+def whole_number(text: str) -> int:
+    """Read a whole number, which may be written as 1e6."""
+    try:
+        return int(text) if not re.search("[.eE]", text) else exactly_whole(float(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+
+
+def exactly_whole(number: float) -> int:
+    if not number.is_integer():
+        raise ValueError
+    return int(number)
+
+
 def converter(hint: Any) -> dict[str, Any]:
     if hint is bool:
         return {"action": argparse.BooleanOptionalAction}
     if get_origin(hint) is tuple:
         item = get_args(hint)[0]
-        parse = lambda text: tuple(item(part) for part in text.split(","))  # noqa: E731
+        read = whole_number if item is int else item
+        parse = lambda text: tuple(read(part) for part in text.split(","))  # noqa: E731
         parse.__name__ = f"comma-separated {item.__name__}"
         return {"type": parse, "metavar": "…"}
     return {"type": hint if hint in (int, float, str, Path) else str, "metavar": "…"}
