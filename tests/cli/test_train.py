@@ -1,12 +1,14 @@
 """edp train: what it leaves behind, what it prints, and what it refuses."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from small import TINY
 
 from edp.cli import main
+from support.own_data import write_csv
 
 
 def test_a_run_directory_holds_config_metrics_evaluations_and_checkpoint(run_folder, hopper_file):
@@ -124,6 +126,42 @@ def test_print_config_lists_values_and_origins_and_does_nothing_else(capsys, tmp
     assert origins["--lr"] == ("0.001", "preset quick")
     assert origins["--lr-decay"] == ("5000", "preset quick")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_print_config_names_the_file_of_columns(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_csv(Path("room.csv"))
+    lines = ['observation_columns = ["room_c"]', 'action_columns = ["flow_c"]', "action_low = 18", "action_high = 75"]
+    Path("columns.toml").write_text("\n".join(lines), encoding="utf-8")
+    words = [
+        "train",
+        "room.csv",
+        "--columns",
+        "columns.toml",
+        "--action-high",
+        "80",
+        "--action-columns",
+        "valve_percent",
+    ]
+    assert main([*words, "--print-config"]) == 0
+    rows = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
+    origins = {row[0]: (row[1], row[2].strip()) for row in rows if len(row) == 3}
+    assert origins["--action-low"] == ("18.0", "columns.toml")
+    assert origins["--action-high"] == ("80.0", "command line")
+    assert origins["--observation-columns"] == ("room_c", "columns.toml")
+    assert origins["--action-columns"] == ("valve_percent", "command line")
+
+
+@pytest.mark.parametrize(
+    "name", ["log.txt", "log.xls", "log.zip", "log.hdf5", "log.npz", "nothing.hdf5", "nothing.csv"]
+)
+def test_a_wrong_file_has_the_same_message_with_columns(name, tmp_path, monkeypatch, fails):
+    monkeypatch.chdir(tmp_path)
+    Path("columns.toml").write_text('observation_columns = ["a"]', encoding="utf-8")
+    if name.startswith("log"):
+        Path(name).write_text("a,b\n1,2\n", encoding="utf-8")
+    for command in (["train", name], ["data", "check", name]):
+        assert fails(*command, "--columns", "columns.toml") == fails(*command)
 
 
 def test_pairs_that_make_no_sense_are_refused_with_the_reason(fails):

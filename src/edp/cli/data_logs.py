@@ -33,7 +33,7 @@ def check_data(argv: list[str]) -> int:
     from edp.data import formats, health, pictures
     from edp.files import check_page
 
-    meaning, ranges = columns_of(values)
+    meaning, ranges, _ = columns_of(values)
     prefix = formats.prefix_of(values.data)
     title = values.data.removeprefix(prefix).replace("/", "-") if prefix else Path(values.data).absolute().stem
     page = values.out or Path(f"{title}-check.png")
@@ -118,7 +118,7 @@ def convert_data(argv: list[str]) -> int:
     from edp.cli.progress import note
     from edp.data import formats
 
-    meaning, ranges = columns_of(values)
+    meaning, ranges, _ = columns_of(values)
     formats.check_target(values.to, values.overwrite, [formats.place_of(values.data)])
     log = formats.open_log(values.data, meaning)
     if ranges:

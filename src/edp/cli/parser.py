@@ -5,10 +5,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, NoReturn, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, NoReturn, get_args, get_origin, get_type_hints
 
 from edp.errors import UserError, unknown
 from edp.memory import limit_memory, parse_size
+
+if TYPE_CHECKING:
+    from edp.data.formats.columns import GivenColumns
 
 OPTION_IN_TEXT = re.compile(r"`([a-z][a-z0-9_]*)(?:=([^`\n]*))?`")
 
@@ -122,13 +125,13 @@ class LimitMemory(argparse.Action):
         limit_memory(values)
 
 
-def columns_of(values: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+def columns_of(values: argparse.Namespace) -> "GivenColumns":
     """The meaning of columns and ranges of actions, from the command line, which has precedence, and --columns FILE."""
-    from edp.data.formats.columns import RANGES, Columns, read_toml
+    from edp.data.formats.columns import Columns, given_columns
 
-    content = read_toml(values.columns) if values.columns else {}
-    ranges = {name: content.pop(name) for name in RANGES if name in content}
-    return content | given_options([Columns], values), ranges
+    given, here = given_columns(values.columns), given_options([Columns], values)
+    origins = {name: origin for name, origin in given.origins.items() if name not in here}
+    return given._replace(meaning=given.meaning | here, origins=origins)
 
 
 def given_options(classes: Iterable[type], values: argparse.Namespace) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 import sys
 from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from edp.acting.evaluator import Evaluation
@@ -25,24 +25,34 @@ from edp.runs.directory import Run
 from edp.runs.load import best_step
 from edp.runs.scores import LAST, nan_mean
 
+if TYPE_CHECKING:
+    from edp.training.prepare import Source
 
-def print_config(groups: dict[str, type], resolved: Settings) -> None:
+
+def print_config(groups: dict[str, type], resolved: Settings, source: "Source") -> None:
     """Print every option with its value and where that came from. Defaults are dimmed."""
     table = Table("option", "value", "from", box=None, pad_edge=False)
     for title, cls in groups.items():
         table.add_row(f"[bold]{title}[/bold]", "", "")
         for entry in fields(cls):
             setting = resolved.values[entry.name]
-            value = ",".join(map(str, setting.value)) if isinstance(setting.value, tuple) else str(setting.value)
             style = "dim" if setting.origin == "default" else ""
-            origin = "command line" if setting.origin == USER else as_flags(setting.origin)
-            table.add_row(f"  {flag(entry.name)}", escape(value), origin, style=style)
+            table.add_row(f"  {flag(entry.name)}", *setting_texts(*setting), style=style)
+    if source.columns:
+        table.add_row("[bold]columns of the table[/bold]", "", "")
+        for name, origin in source.column_origins.items():
+            table.add_row(f"  {flag(name)}", *setting_texts(source.columns[name], origin))
     narrow = {name: item for name, item in resolved.for_data(0, 0.0).values.items() if item.origin in NARROW_ORIGINS}
     if narrow:
         table.add_row(f"[bold]for data with fewer than {FEW_ROWS:,} rows, or smooth actions[/bold]", "", "")
         for name, item in narrow.items():
             table.add_row(f"  {flag(name)}", str(item.value), RECIPE_ORIGIN)
     Console(width=110 if not sys.stdout.isatty() else None).print(table, highlight=False)
+
+
+def setting_texts(value: Any, origin: str) -> tuple[str, str]:
+    text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return shown(text), "command line" if origin == USER else shown(as_flags(origin))
 
 
 def print_result(spec: Spec, dataset: Dataset, folder: Run) -> None:

@@ -38,8 +38,10 @@ def start(argv: list[str]) -> int:
     names, _ = first.parse_known_args(argv)
     choice = choose(names.algo, names.policy, names.preset)
     values = train_parser(choice.groups).parse(argv)
-    columns, ranges = columns_of(values)
-    choice = choice._replace(options=ranges | given_options(choice.groups.values(), values))
+    columns, ranges, origins = columns_of(values)
+    here = given_options(choice.groups.values(), values)
+    origins = {name: origin for name, origin in origins.items() if name not in here}
+    choice = choice._replace(options=ranges | here, origins=origins)
 
     from edp.cli.locate import find_file
     from edp.cli.results import print_config
@@ -48,9 +50,10 @@ def start(argv: list[str]) -> int:
     from edp.training import prepare
 
     source = prepare.open_source(values.task, data=values.data or "", columns=columns, env=values.env or "")
+    source = source._replace(origins=origins)
     settings = prepare.resolve_settings(choice, source.task)
     if values.print_config:
-        print_config(choice.groups, settings)
+        print_config(choice.groups, settings, source)
         return 0
     out = values.out or Path("runs") / default_name(source.task.name, choice, settings.values)
     loggers.check_loggers(values.log)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from edp.data.log import PIECE, REQUIRED, Log, Steps, find_timeouts
-from edp.errors import UserError, counted, first_line, unknown
+from edp.errors import UserError, first_line, unknown
 
 
 def from_arrays(
@@ -70,8 +70,10 @@ def steps_of_episode(episode: Mapping[str, Any], name: str) -> Steps:
         raise UserError(f"{name}: {first_line(error)}") from None
     refuse_one_dimension(obs, "observations", name)
     if rewards.ndim != 1 or obs.ndim != 2 or len(obs) not in (len(rewards), len(rewards) + 1):
-        seen = counted(len(obs), "observation") if obs.ndim else "no observation"
-        raise UserError(f"{name}: {seen} for {counted(rewards.size, 'reward')}: give as many, or one more")
+        raise UserError(
+            f"{name}: observations have shape {obs.shape} and rewards {rewards.shape}; n rewards of shape (n,) go with "
+            "n or n + 1 rows of observations"
+        )
     if len(obs) == len(rewards) + 1:
         if next_obs is not None:
             raise UserError(f"{name}: has next_observations and the state that it ended in: give one of them")

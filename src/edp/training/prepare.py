@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edp.config.choice import Choice
-from edp.config.defaults import FEW_ROWS_ORIGIN, NARROW_ORIGINS, Settings
+from edp.config.defaults import FEW_ROWS_ORIGIN, NARROW_ORIGINS, USER, Settings
 from edp.config.sizes import check_sizes
 from edp.config.spec import Spec, check_together
 from edp.data import formats, locate, tasks, units
@@ -39,6 +39,11 @@ class Source(NamedTuple):
     place: str = ""  # of the data; empty for a registered task whose file is not located yet, and for a log in memory
     log: Log | None = None  # already opened
     columns: Mapping[str, Any] = {}  # the meaning of a table's columns
+    origins: Mapping[str, str] = {}  # of entries of ``columns`` that come from a file: its name
+
+    @property
+    def column_origins(self) -> dict[str, str]:
+        return {name: self.origins.get(name, USER) for name in self.columns}
 
 
 class Ready(NamedTuple):
@@ -51,24 +56,28 @@ class Ready(NamedTuple):
     notes: tuple[str, ...]  # what the user should know before training
 
 
-def open_source(
-    source: str | Path | Log, *, data: str = "", columns: Mapping[str, Any] | None = None, env: str = ""
-) -> Source:
-    """A registered task by its name, or the user's data: a place or an open log.
+def open_source(source: Any, *, data: str = "", columns: Mapping[str, Any] | None = None, env: str = "") -> Source:
+    """A registered task by its name, or the user's data: a place, an open log, or a table in memory.
 
     ``data`` is a place from which to read a registered task's data, and ``env`` the environment of the user's data.
     """
     columns = dict(columns or {})
-    name = "" if isinstance(source, Log) else str(source)
-    own = isinstance(source, Log) or (name not in tasks.TASKS and formats.is_source(name))
+    named = isinstance(source, str | Path)
+    name = str(source) if named else ""
+    own = not named or (name not in tasks.TASKS and formats.is_source(name))
     if own and data:
         raise UserError(f"`data` is for tasks, and {name or 'a log'} is already data")
+    if columns and isinstance(source, Log):
+        raise UserError(f"{source.name}: `columns` is for tables, and this is a log: give it when the log is opened")
     if env and not own:
         raise UserError(f"`env` is for your own data, and {name} has an environment")
     if not own:
         return Source(tasks.get_task(name), data, None, columns)
     import_env(env)
-    log = source if isinstance(source, Log) else formats.open_log(name, columns)
+    if isinstance(source, Log):
+        log = source
+    else:
+        log = formats.open_log(name, columns) if named else formats.open_frame(source, columns)
     return Source(tasks.own_task(name or log.name, log, env), name, log, columns)
 
 
@@ -106,7 +115,7 @@ def start_run(
         "regenerated": bool(dataset.regenerated),
         "command": list(command),
         "device": device_name(),
-        "origins": settings.origins,
+        "origins": settings.origins | source.column_origins,
     }
     run = Run(out)
     with run.claimed():

@@ -144,6 +144,14 @@ def open_log(name: str, columns: Mapping[str, Any] = {}, episode_limit: int | No
     return replace(log, read_from=(data_format.place(name),))
 
 
+def open_frame(frame: Any, columns: Mapping[str, Any] = {}) -> Log:
+    """Open a table in memory: a data frame of pandas or Polars, a table of Arrow, or a mapping of columns."""
+    from edp.data.formats import table
+    from edp.data.formats.columns import columns_from
+
+    return table.open_frame(frame, columns_from(columns))
+
+
 def target_format(name: str) -> Format:
     if not prefix_of(name) and suffix_of(name) not in WRITTEN:
         raise UserError(f"{name}: data is written to {describe_formats(written=True)}")

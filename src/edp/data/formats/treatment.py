@@ -147,6 +147,8 @@ def find_texts(name: str, columns: Columns, sources: list[Source]) -> list[str]:
 
 def same_files(sources: list[Source]) -> list[Finding]:
     """Look for files with the same content."""
+    if len(sources) == 1:
+        return []  # maybe a table in memory
     sizes = Counter(source.path.stat().st_size for source in sources)
     seen: dict[bytes, Path] = {}
     for source in sources:
