@@ -128,6 +128,23 @@ def test_print_config_lists_values_and_origins_and_does_nothing_else(capsys, tmp
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--algo", "iql"], "a resumed run keeps its algorithm: leave --algo out, or start a new run"),
+        (["--policy=gaussian"], "a resumed run keeps its policy: leave --policy out, or start a new run"),
+        (["--seeds", "3"], "a resumed run keeps its seeds: leave --seeds out, or start a new run"),
+        (["--expectile", "0.9"], "a resumed run keeps its options: leave --expectile out, or start a new run"),
+        (["--no-fresh-starts"], "a resumed run keeps its options: leave --no-fresh-starts out, or start a new run"),
+        (["--columns", "a.toml"], "a resumed run keeps its options: leave --columns out, or start a new run"),
+        (["hopper-medium-v2"], "a resumed run keeps its data: leave 'hopper-medium-v2' out (--data says where"),
+        (["--stps", "3"], "did you mean '--steps'"),
+    ],
+)
+def test_a_resumed_run_says_what_it_keeps(words, why, tmp_path, fails):
+    assert why in fails("train", "--resume", tmp_path, *words)
+
+
 def test_print_config_names_the_file_of_columns(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_csv(Path("room.csv"))

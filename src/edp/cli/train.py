@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from edp.cli.parser import Parser, add_columns, add_max_memory, columns_of, given_options
+from edp.cli.parser import Parser, add_columns, add_max_memory, columns_of, flag, given_options
 from edp.cli.signals import Signals
 from edp.errors import UserError, counted
 
@@ -123,6 +123,7 @@ def resume(argv: list[str]) -> int:
     parser.add_argument("--env", metavar="ID", help="the environment, if it is your own code (module:ID)")
     add_output_options(parser)
     add_max_memory(parser)
+    refuse_kept(parser.parse_known_args(argv)[1])
     values = parser.parse(argv)
 
     from edp.cli.locate import find_file
@@ -139,6 +140,30 @@ def resume(argv: list[str]) -> int:
         find_file=partial(find_file, quiet=values.quiet),
     ) as ready:
         return train(ready, values)
+
+
+KEPT = {"--algo": "algorithm", "--policy": "policy", "--preset": "preset", "--seeds": "seeds", "--out": "directory"}
+
+
+def refuse_kept(words: list[str]) -> None:
+    """Say what a resumed run keeps, if these words would change it."""
+    from dataclasses import fields
+
+    from edp.algorithms import ALGORITHMS
+    from edp.config.spec import DataOptions, EvalOptions, TrainOptions
+    from edp.data.formats.columns import Columns
+    from edp.policies import POLICIES
+
+    classes = (*ALGORITHMS.values(), *POLICIES.values(), DataOptions, TrainOptions, EvalOptions, Columns)
+    known = {flag(entry.name) for cls in classes for entry in fields(cls)}  # pyright: ignore
+    known |= {*KEPT, "--columns"}
+    for name in (word.split("=")[0] for word in words):
+        if name.replace("--no-", "--", 1) in known:
+            raise UserError(
+                f"a resumed run keeps its {KEPT.get(name, 'options')}: leave {name} out, or start a new run"
+            )
+    if words and not any(word.startswith("-") for word in words):
+        raise UserError(f"a resumed run keeps its data: leave {words[0]!r} out (--data says where the data is now)")
 
 
 def follow() -> int:
