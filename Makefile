@@ -34,7 +34,7 @@ check-wheel:  ## install the wheel with the newest versions that pyproject.toml 
 	$(PYTHON) scripts/check_wheel.py
 
 bench: .venv/ready  ## training, evaluation and data against the machine's own rates (wants an idle machine)
-	$(BIN)/edp bench --json results/bench.json --picture docs/bench.png
+	$(BIN)/edp bench --json results/bench.json --picture docs/bench.png --overwrite
 	$(BIN)/python benchmarks/train_step.py --json results/train_step.json
 	$(BIN)/python benchmarks/evaluate.py --json results/evaluate.json
 	$(BIN)/python benchmarks/checkpoint.py --json results/checkpoint.json

@@ -220,7 +220,7 @@ class Damages:
 
     def report(self, folder: Path) -> str:
         page = self.work / f"report-{os.getpid()}.html"
-        return worst_of([run_command("report", folder, "--out", page), run_command("runs", folder)])
+        return worst_of([run_command("report", folder, "--out", page, "--overwrite"), run_command("runs", folder)])
 
     def resume(self, folder: Path) -> str:
         """Resume a finished run as if it had been killed: it ends with the same bytes, or there is a message."""

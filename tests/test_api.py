@@ -1,11 +1,17 @@
 """The Python interface."""
 
+import json
+import re
+
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pytest
 
 import edp
 from edp.cli import main
-from edp.data.dataset import read_dataset
+from edp.data.dataset import fingerprint, read_dataset
+from edp.data.health import examine_log
 from edp.errors import UserError
 from support.own_data import COLUMNS, HIGH, LOW, OPTIONS, write_csv
 
@@ -42,6 +48,88 @@ def test_lists_are_as_good_as_tuples(tmp_path):
         edp.open_log(file, COLUMNS | {"observation_columns": "room_c"})
     with pytest.raises(UserError, match="`hidden` must be a list of whole numbers, not 16"):
         edp.fit(file, tmp_path / "other", columns=COLUMNS, hidden=16)
+
+
+@pytest.fixture
+def columns_file(tmp_path):
+    lines = [f"{name} = {list(value) if isinstance(value, tuple) else value!r}" for name, value in COLUMNS.items()]
+    lines += ["action_low = [18, 0]", "action_high = [75, 100]"]
+    (tmp_path / "columns.toml").write_text("\n".join(lines), encoding="utf-8")
+    return tmp_path / "columns.toml"
+
+
+def test_a_table_in_memory_with_a_file_of_columns(columns_file, tmp_path, monkeypatch):
+    """The config tells where each value comes from. Nothing is trained here."""
+    monkeypatch.setattr("edp.training.loop.Experiment.run", lambda self, run: iter(()))
+    monkeypatch.setattr("edp.api.load_policy", lambda out: None)
+    table = pa_csv.read_csv(write_csv(tmp_path / "a.csv"))
+    edp.fit(table, tmp_path / "run", columns=columns_file, action_high=HIGH + 1, **OPTIONS)
+    config = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))
+    assert config["units"] | {"low": [18, 0], "high": [76, 101]} == config["units"]
+    origins = config["origins"]
+    assert (origins["action_low"], origins["action_high"], origins["steps"]) == ("columns.toml", "user", "user")
+    assert {origins[name] for name in COLUMNS} == {"columns.toml"}
+
+
+class Frame:
+    """A table of another library, which Arrow reads by its protocol, as that of pandas."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def test_tables_in_memory_are_read_as_files_are(columns_file, tmp_path):
+    file = write_csv(tmp_path / "a.csv")
+    table, wanted = pa_csv.read_csv(file), edp.open_log(file, columns_file)
+    labels = table["day"].combine_chunks().dictionary_encode()  # pandas calls it a category
+    coded = table.set_column(table.column_names.index("day"), "day", labels)
+    for frame in (table, Frame(table), Frame(coded), table.to_pydict()):
+        log = edp.open_log(frame, columns_file)
+        assert fingerprint(read_dataset(log)) == fingerprint(read_dataset(wanted))
+        assert (log.observation_names, log.low) == (("room_c", "outside_c"), (18, 0))
+    assert examine_log(edp.open_log(table, columns_file)).rows == 120
+    times = pa.array(range(0, 120 * 60_000_000_000, 60_000_000_000), pa.timestamp("ns"))
+    log = edp.open_log(table.append_column("time", times), COLUMNS | {"time_column": "time", "calendar": ["hour"]})
+    assert read_dataset(log).obs.shape[1] == 4
+
+
+def test_data_frames_of_pandas(columns_file, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    file = write_csv(tmp_path / "a.csv")
+    frame = pandas.read_csv(file).astype({"day": "category"})
+    frame.index = pandas.date_range("2026-01-01", periods=len(frame), freq="1min", name="time")
+    log = edp.open_log(frame, COLUMNS | {"time_column": "time"})
+    assert fingerprint(read_dataset(log)) == fingerprint(read_dataset(edp.open_log(file, COLUMNS)))
+
+
+@pytest.mark.parametrize(
+    ("data", "columns", "why"),
+    [
+        (3, None, "int: not a table"),
+        (np.zeros((3, 2)), None, "ndarray: not a table"),
+        (None, None, "NoneType: not a table"),
+        ([1, 2], None, "list: not a table"),
+        ({"room_c": [1, "x"]}, None, "dict: not a table"),
+        ({"a": [1.0]}, None, "dict: which columns are the observations?"),
+        ({"observation_0": ["x"], "action_0": [1.0]}, None, "dict: column 'observation_0' holds string, not numbers"),
+        (pa.table([[1], [2]], ["observation_0", "observation_0"]), None, "Table: two columns are called"),
+        ({"a": [1.0]}, ["a"], "`columns` is a mapping or the name of a TOML file, not ['a']"),
+        ({"a": [1.0]}, 3, "`columns` is a mapping or the name of a TOML file, not 3"),
+        ({"a": [1.0]}, "nowhere.toml", "nowhere.toml: no such file"),
+        ({"a": [1.0]}, {"action_low": "x"}, "columns: action_low must be a number, or a list of them"),
+        ({"a": [1.0]}, {"observation_columns": [["a"]]}, "`observation_columns` must be a word, not ['a']"),
+        (edp.from_arrays(np.zeros((2, 1)), np.zeros((2, 1)), [0, 1], [0, 1]), COLUMNS, "`columns` is for tables"),
+        (edp.from_arrays(np.zeros((2, 1)), np.zeros((3, 1)), [0, 1], [0, 1]), None, "arrays of different lengths"),
+        (edp.from_arrays(np.zeros((2, 1)), np.zeros((2, 1)), [[0], [1]], [0, 1]), None, "rewards has shape (2, 1)"),
+    ],
+)
+def test_wrong_data_and_columns_are_refused(data, columns, why, tmp_path):
+    with pytest.raises(UserError, match=re.escape(why)):
+        edp.fit(data, tmp_path / "run", columns=columns)
+    assert not (tmp_path / "run").exists()
 
 
 def test_public_names_are_shown_and_there():

@@ -5,13 +5,13 @@ import io
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import chdir, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from edp.files import replacing, write_errors
+from edp.files import MADE_BY, check_writable, replacing, write_errors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,22 +69,33 @@ def fix_layout(figure: "Figure") -> "Figure":
 
 def save_figure(figure: "Figure", path: Path) -> None:
     """Write one file in the format of its suffix."""
-    content = svg(figure) if path.suffix == ".svg" else rendered(figure, path.suffix.lstrip("."), dpi=DPI)
+    about = {"metadata": {"Software": MADE_BY}} if path.suffix == ".png" else {}
+    content = svg(figure) if path.suffix == ".svg" else rendered(figure, path.suffix.lstrip("."), dpi=DPI, **about)
     with replacing(path) as part:
         part.write_bytes(content)
 
 
 def save_figures(figures: dict[str, "Figure"], folder: Path) -> list[Path]:
     """Write each figure as .svg and .png. The files are in this folder, whatever the figures' names contain."""
-    written, taken = [], set()
+    paths = figure_paths(figures, folder)
     with write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        for name, figure in figures.items():
-            stem = safe_file_name(name, taken)
-            for suffix in (".svg", ".png"):
-                save_figure(figure, folder / f"{stem}{suffix}")
-                written.append(folder / f"{stem}{suffix}")
-    return written
+        for path, name in paths.items():
+            save_figure(figures[name], path)
+    return list(paths)
+
+
+def check_figures(figures: Iterable[str], folder: Path, overwrite: bool) -> None:
+    """Refuse a folder to which these figures cannot be written, or which has files of these names."""
+    for path in figure_paths(figures, folder):
+        check_writable(path, overwrite)
+
+
+def figure_paths(figures: Iterable[str], folder: Path) -> dict[Path, str]:
+    """Return the files of figures with these names, and the name that belongs to each."""
+    taken: set[str] = set()
+    stems = {safe_file_name(name, taken): name for name in figures}
+    return {folder / f"{stem}{suffix}": name for stem, name in stems.items() for suffix in (".svg", ".png")}
 
 
 def data_uri(figure: "Figure") -> str:

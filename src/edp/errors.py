@@ -26,6 +26,11 @@ def first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
+def counted(number: int, what: str) -> str:
+    """Write a number of things: 1 step, 2 steps."""
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
 def printable(text: str) -> str:
     """Escape everything that a terminal would not show as a character, such as line breaks and colours."""
     return text if text.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

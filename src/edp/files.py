@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from typing import Any
 from edp.errors import UserError
 
 TEMPORARY = ".tmp"  # marks files that are still being written
+MADE_BY = "made by edp"  # near the beginning of pages and pictures
+BEGINNING = 2048  # bytes of a file in which ``MADE_BY`` is looked for
 
 
 @contextmanager
@@ -47,14 +49,56 @@ def write_json(path: Path, content: Any) -> None:
     write_text(path, json.dumps(content, indent=2) + "\n")
 
 
-def check_writable(path: Path) -> None:
-    """Refuse a path that cannot be written, before the work that produces its content."""
+def check_writable(path: Path, overwrite: bool = False, reading: Iterable[Path] = ()) -> None:
+    """Refuse a file that cannot be written or must not be replaced, before the work that produces its content."""
     if path.is_dir():
         raise UserError(f"{path}: is a directory; give the name of a file")
+    refuse_existing(path, overwrite, reading)
     with write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path.parent):
             pass
+
+
+def refuse_existing(path: Path, overwrite: bool = False, reading: Iterable[Path] = ()) -> None:
+    """Refuse a path that exists, unless ``overwrite`` is given.
+
+    ``reading`` are the files and folders that the new content is made from: these are never replaced.
+    """
+    if any(is_same_file(path, file) for source in reading for file in (source, *source.rglob("*"))):
+        raise UserError(f"{path}: is being read, and cannot be replaced; choose another name")
+    if os.path.lexists(path) and not overwrite:
+        raise UserError(f"{path}: already exists; choose another name, or replace it with `overwrite`")
+
+
+def check_page(path: Path, named: bool, overwrite: bool, reading: Iterable[Path] = ()) -> None:
+    """``check_writable`` for a page that is made again and again.
+
+    Under its usual name, which the user has not ``named``, a page that was made by edp is replaced.
+    """
+    check_writable(path, overwrite or (not named and is_made_by_edp(path)), reading)
+
+
+def is_made_by_edp(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return MADE_BY.encode() in file.read(BEGINNING)
+    except OSError:
+        return False
+
+
+def is_same_file(path: Path, other: Path) -> bool:
+    """Return whether two paths lead to one file, also through links or in another spelling."""
+    try:
+        return path.samefile(other)
+    except OSError:  # one of them does not exist
+        return False
+
+
+def is_inside(path: Path, folder: Path) -> bool:
+    """Return whether a path, which may not exist, is in a folder that exists, or below it."""
+    parent = Path(os.path.realpath(path.parent))
+    return any(is_same_file(each, folder) for each in (parent, *parent.parents))
 
 
 @contextmanager

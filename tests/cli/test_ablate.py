@@ -24,6 +24,7 @@ def test_ablate_writes_scores_and_a_picture_for_every_value(run_folder, fails, m
         assert np.array(result["scores"]).shape == (2, 2, 1)
         assert (run_folder / "ablations" / f"{name}.png").stat().st_size > 5000
     assert evaluations(run_folder)[-1]["options"]["initial_noise"] == 0.2
+    assert "noise.json: already exists" in fails("ablate", "noise", run_folder)
     assert [row for row in evaluations(run_folder) if row["kind"] == "training"] == trained
 
 
@@ -41,7 +42,8 @@ def test_ablations_that_train_compare_their_variants(hopper_file, tmp_path, caps
     assert len(result["steps_per_second"]) == 2
     assert (tmp_path / "a" / "network.png").stat().st_size > 5000
     before = (tmp_path / "a" / "feed-forward" / "metrics.jsonl").stat().st_mtime_ns
-    assert main([*words, "--seeds", "2"]) == 0  # nothing is trained again
+    assert "network.json: already exists" in fails(*words, "--seeds", "2")
+    assert main([*words, "--seeds", "2", "--overwrite"]) == 0  # nothing is trained again
     assert (tmp_path / "a" / "feed-forward" / "metrics.jsonl").stat().st_mtime_ns == before
-    assert "another command" in fails(*words, "--seeds", "3")
+    assert "another command" in fails(*words, "--seeds", "3", "--overwrite")
     assert "sets --policy itself" in fails(*words, "--policy", "gaussian")

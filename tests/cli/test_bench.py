@@ -8,7 +8,7 @@ from edp.bench import variants
 from edp.cli import main
 
 
-def test_bench_measures_and_draws(tmp_path, monkeypatch, capsys):
+def test_bench_measures_and_draws(tmp_path, monkeypatch, capsys, fails):
     monkeypatch.setattr(variants, "BLOCK_FLOPS", 1e9)
     out, picture = tmp_path / "b.json", tmp_path / "b.png"
     words = ["bench", "--only", "feed-forward", "--rounds", "2", "--json", str(out), "--picture", str(picture)]
@@ -23,6 +23,10 @@ def test_bench_measures_and_draws(tmp_path, monkeypatch, capsys):
     assert result["gemm_gflops"] > 0 and result["large_gemm_gflops"] > 0
     assert result["about"]["processor"] and result["about"]["cores"]
     assert picture.stat().st_size > 5000
+    monkeypatch.setattr(variants, "measure", lambda *_: pytest.fail("it measures before the refusal"))
+    assert "b.json: already exists" in fails(*words)
+    out.unlink()
+    assert "b.png: already exists; choose another name, or replace it with --overwrite" in fails(*words)
 
 
 @pytest.mark.parametrize("words", [["--only", "edpp"], ["--rounds", "many"], ["--rounds", "0"]])

@@ -33,6 +33,9 @@ def test_wrong_files_leave_nothing_behind(capsys, tmp_path, monkeypatch, fails):
     assert "is a directory" in fails("data", "make", "hopper-medium-v2", "--out", tmp_path, "--policy", actor)
     assert "no such policy file" in fails("data", "make", "new.hdf5", "--env", "Hopper-v4", "--policy", "none.npz")
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "new.hdf5").write_text("mine", encoding="utf-8")
+    assert "new.hdf5: already exists" in fails(*make)
+    assert (tmp_path / "new.hdf5").read_text(encoding="utf-8") == "mine"
 
 
 def test_data_list_shows_every_task(capsys):
@@ -64,6 +67,11 @@ def test_look_alikes_are_made_and_marked_in_everything_that_is_shown(capsys, tmp
     assert "did you mean 'hopper-medium-v2'" in fails("data", "make", "hopper-medum-v2")
     assert main([*make, "--noise", "0.1"]) == 0
     assert capsys.readouterr().out.strip() == str(tmp_path / "regenerated" / "hopper-medium-v2.hdf5")
+    assert "hopper-medium-v2.hdf5: already exists" in fails(*make)
+    copy = tmp_path / "policy.npz"
+    copy.write_bytes((BUILT_IN / "hopper-medium.npz").read_bytes())
+    onto = ["data", "make", "hopper-medium-v2", "--policy", copy, "--out", copy, "--overwrite"]
+    assert "policy.npz: is being read" in fails(*onto)
     assert main(["data", "list"]) == 0
     assert "look-alike" in capsys.readouterr().out
     assert main(["train", "hopper-medium-v2", "--out", str(tmp_path / "run"), *TINY]) == 0

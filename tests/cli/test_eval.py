@@ -45,6 +45,9 @@ def test_eval_films_an_episode_or_says_why_not(run_folder, tmp_path, capsys, mon
     """Which of the two depends on the machine's OpenGL; both are checked where there is one."""
     assert "a video is .gif or .mp4" in fails("eval", run_folder, "--video", tmp_path / "a.avi")
     film = tmp_path / "a.gif"
+    film.write_text("mine", encoding="utf-8")
+    assert "a.gif: already exists" in fails("eval", run_folder, "--video", film)
+    film.unlink()
     monkeypatch.setenv("MUJOCO_GL", os.environ.get("MUJOCO_GL", ""))  # restores the variable afterwards
     words = ["eval", str(run_folder), "--video", str(film), "--episodes", "2"]
     if not can_render():

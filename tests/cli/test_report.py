@@ -5,6 +5,7 @@ import os
 import time
 from pathlib import Path
 
+import pytest
 from fake import ablate, make
 
 from edp.cli import main
@@ -18,11 +19,44 @@ def test_the_command_writes_each_format(tmp_path, monkeypatch, capsys, fails):
     assert main(["report", "runs", "--out", "t.tex"]) == 0
     assert r"\begin{table}" in Path("t.tex").read_text(encoding="utf-8")
     assert main(["report", "runs/a", "--format", "md"]) == 0
-    assert Path("report.md").read_text(encoding="utf-8").startswith("### Scores")
+    assert Path("report.md").read_text(encoding="utf-8").startswith("<!-- made by edp -->\n### Scores")
     assert "a report is html, md or tex, not 'pdf'" in fails("report", "--out", "x.pdf")
     assert "no such folder" in fails("report", "nowhere")
     Path("empty").mkdir()
     assert "no runs in empty" in fails("report", "empty")
+
+
+def test_files_of_the_user_are_not_replaced(tmp_path, monkeypatch, capsys, fails):
+    monkeypatch.chdir(tmp_path)
+    make(Path("runs/a"), evaluations=2)
+    for kind in ("html", "md", "tex"):
+        page = Path(f"report.{kind}")
+        page.write_text("mine", encoding="utf-8")
+        assert f"report.{kind}: already exists" in fails("report", "--format", kind)
+        assert page.read_text(encoding="utf-8") == "mine"
+        assert main(["report", "--format", kind, "--overwrite"]) == 0
+        assert main(["report", "--format", kind]) == 0  # its own page, under its usual name
+        assert f"report.{kind}: already exists" in fails("report", "--out", page)
+    config = Path("runs/a/config.json").read_bytes()
+    words = ["report", "--format", "md", "--overwrite", "--out", "runs/a/config.json"]
+    assert "is being read" in fails(*words)
+    assert Path("runs/a/config.json").read_bytes() == config
+
+
+def test_figures_are_not_replaced(tmp_path, monkeypatch, capsys, fails):
+    monkeypatch.chdir(tmp_path)
+    make(Path("runs/a"), evaluations=2)
+    Path("figures").mkdir()
+    mine = Path("figures/curves-hopper-medium-v2.png")
+    mine.write_text("mine", encoding="utf-8")
+    monkeypatch.setattr("edp.cli.report.look_at_all", lambda *_: pytest.fail("policies play before the refusal"))
+    words = ["report", "--figures", "figures"]
+    assert "curves-hopper-medium-v2.png: already exists" in fails(*words, "--look")
+    assert "curves-hopper-medium-v2.png: already exists" in fails(*words)
+    assert mine.read_text(encoding="utf-8") == "mine"
+    assert sorted(path.name for path in Path().rglob("*.*") if path.suffix in (".svg", ".html")) == []
+    assert main([*words, "--overwrite"]) == 0
+    assert mine.read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_command_adds_them_and_the_speed(tmp_path, monkeypatch, fails, capsys):

@@ -1,12 +1,14 @@
 """edp train: what it leaves behind, what it prints, and what it refuses."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from small import TINY
 
 from edp.cli import main
+from support.own_data import write_csv
 
 
 def test_a_run_directory_holds_config_metrics_evaluations_and_checkpoint(run_folder, hopper_file):
@@ -44,7 +46,7 @@ def test_quiet_prints_the_result_only(hopper_file, tmp_path, capsys):
     ]
     assert main([str(word) for word in words] + tiny) == 0
     out = capsys.readouterr().out
-    assert "td3bc + deterministic" in out
+    assert "td3bc + deterministic" in out and "1 seed × 2 episodes" in out
     assert "compiled" not in out
 
 
@@ -52,7 +54,7 @@ def test_wrong_values_say_what_is_wrong(capsys, hopper_file, tmp_path, fails):
     assert "--steps must be at least 1, not 0" in fails("train", "hopper-medium-v2", "--steps", "0")
     assert "--discount must be from 0.0 to 1.0, not 1.5" in fails("train", "hopper-medium-v2", "--discount", "1.5")
     assert "--lr must be at least 0.0, not nan" in fails("train", "hopper-medium-v2", "--lr", "nan")
-    assert "invalid int value: 'many'" in fails("train", "hopper-medium-v2", "--steps", "many")
+    assert "argument --steps: 'many' is not a whole number" in fails("train", "hopper-medium-v2", "--steps", "many")
     assert "required: TASK" in fails("train")
     assert "at most one call a step" in fails(
         "train", "hopper-medium-v2", "--data", hopper_file, "--sampler", "ddpm", "--diffusion-steps", "5"
@@ -124,6 +126,59 @@ def test_print_config_lists_values_and_origins_and_does_nothing_else(capsys, tmp
     assert origins["--lr"] == ("0.001", "preset quick")
     assert origins["--lr-decay"] == ("5000", "preset quick")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--algo", "iql"], "a resumed run keeps its algorithm: leave --algo out, or start a new run"),
+        (["--policy=gaussian"], "a resumed run keeps its policy: leave --policy out, or start a new run"),
+        (["--seeds", "3"], "a resumed run keeps its seeds: leave --seeds out, or start a new run"),
+        (["--expectile", "0.9"], "a resumed run keeps its options: leave --expectile out, or start a new run"),
+        (["--no-fresh-starts"], "a resumed run keeps its options: leave --no-fresh-starts out, or start a new run"),
+        (["--columns", "a.toml"], "a resumed run keeps its options: leave --columns out, or start a new run"),
+        (["hopper-medium-v2"], "a resumed run keeps its data: leave 'hopper-medium-v2' out (--data says where"),
+        (["--stps", "3"], "did you mean '--steps'"),
+    ],
+)
+def test_a_resumed_run_says_what_it_keeps(words, why, tmp_path, fails):
+    assert why in fails("train", "--resume", tmp_path, *words)
+
+
+def test_print_config_names_the_file_of_columns(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_csv(Path("room.csv"))
+    lines = ['observation_columns = ["room_c"]', 'action_columns = ["flow_c"]', "action_low = 18", "action_high = 75"]
+    Path("columns.toml").write_text("\n".join(lines), encoding="utf-8")
+    words = [
+        "train",
+        "room.csv",
+        "--columns",
+        "columns.toml",
+        "--action-high",
+        "80",
+        "--action-columns",
+        "valve_percent",
+    ]
+    assert main([*words, "--print-config"]) == 0
+    rows = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
+    origins = {row[0]: (row[1], row[2].strip()) for row in rows if len(row) == 3}
+    assert origins["--action-low"] == ("18.0", "columns.toml")
+    assert origins["--action-high"] == ("80.0", "command line")
+    assert origins["--observation-columns"] == ("room_c", "columns.toml")
+    assert origins["--action-columns"] == ("valve_percent", "command line")
+
+
+@pytest.mark.parametrize(
+    "name", ["log.txt", "log.xls", "log.zip", "log.hdf5", "log.npz", "nothing.hdf5", "nothing.csv"]
+)
+def test_a_wrong_file_has_the_same_message_with_columns(name, tmp_path, monkeypatch, fails):
+    monkeypatch.chdir(tmp_path)
+    Path("columns.toml").write_text('observation_columns = ["a"]', encoding="utf-8")
+    if name.startswith("log"):
+        Path(name).write_text("a,b\n1,2\n", encoding="utf-8")
+    for command in (["train", name], ["data", "check", name]):
+        assert fails(*command, "--columns", "columns.toml") == fails(*command)
 
 
 def test_pairs_that_make_no_sense_are_refused_with_the_reason(fails):

@@ -89,13 +89,13 @@ def test_good_data_passes():
         ),
         ({"rewards": np.ones(200)}, "warning", "every reward is 1"),
         ({"rewards": np.arange(200) == 7.0}, "note", "rewards are sparse: 0.50%"),
-        ({"actions": np.full((200, 1), 0.5)}, "error", "1 constant action column(s): '0'"),
+        ({"actions": np.full((200, 1), 0.5)}, "error", "1 constant action column: '0'"),
         ({"actions": np.linspace(0, 100, 200)[:, None]}, "note", "actions are not in [-1, 1] (they span 0 to 100)"),
         ({"observations": np.full((200, 2), np.nan)}, "error", "400 NaN, Inf or too large numbers in 2 observation"),
         (
             {"rewards": np.where(np.arange(200) == 3, np.inf, 0.5)},
             "error",
-            "1 NaN, Inf or too large numbers in 1 reward",
+            "1 NaN, Inf or too large number in 1 reward",
         ),
     ],
 )
@@ -183,8 +183,8 @@ def test_ranges_that_training_would_refuse(tmp_path, monkeypatch, capsys):
     ("low", "high", "level", "what", "effect"),
     [
         ((0.0,), (0.1, 2.0), None, "spans", ""),  # 0.1 of float32 is a little more
-        ((0.0, 1.0, 2.0), (), "error", "action_low has 3 numbers, and there are 2 action(s)", "training refuses it"),
-        ((), (5.0, 5.0, 5.0), "error", "action_high has 3 numbers, and there are 2 action(s)", "training refuses it"),
+        ((0.0, 1.0, 2.0), (), "error", "action_low has 3 numbers for 2 actions", "training refuses it"),
+        ((), (5.0, 5.0, 5.0), "error", "action_high has 3 numbers for 2 actions", "training refuses it"),
         ((3.0,), (3.0,), "error", "action '0' spans 0 to 0.1, and its range is 3 to 3", "training refuses it"),
         ((0.0,), (0.05, 2.0), "error", "action '0' spans 0 to 0.1, and its range is 0 to 0.05", "training refuses it"),
         ((0.0,), (2.0,), None, "actions are not in [-1, 1]", ""),
@@ -231,6 +231,49 @@ def test_the_first_row_without_a_number_is_told(monkeypatch):
     assert any("most in '1', there first in row 47" in what for _, what in found(**content))
 
 
+FAULTS = {  # a cell that is wrong, in which column
+    "a number that is none": ("observation_0", "inf"),
+    "an action outside of its range": ("action_0", "9"),
+    "a flag of 2": ("terminal", "2"),
+    "an empty label": ("episode", ""),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    ("begin", "newest_first", "where"),
+    [("", False, "row 7 (line 9)"), ("sep=;\n", False, "row 7 (line 10)"), ("", True, "row 7 (line 9)")],
+)
+def test_check_and_train_name_the_same_row(fault, begin, newest_first, where, tmp_path, capsys):
+    """Also below Excel's line, and in a table that is turned around."""
+    order = range(12, 0, -1) if newest_first else range(12)
+    rows = [{"observation_0": i, "action_0": i % 2, "reward": i % 5, "terminal": 0, "episode": 1} for i in order]
+    column, cell = FAULTS[fault]
+    rows[7][column] = cell
+    lines = [";".join(rows[0]), *(";".join(map(str, row.values())) for row in rows)]
+    (tmp_path / "log.csv").write_text(begin + "\n".join(lines) + "\n", encoding="utf-8")
+    words = [str(tmp_path / "log.csv"), *(["--newest-first"] if newest_first else [])]
+    columns = tmp_path / "columns.toml"
+    columns.write_text("action_low = 0\naction_high = 1\n", encoding="utf-8")
+    words += ["--columns", str(columns)]
+    assert main(["data", "check", *words, "--no-picture"]) != 0
+    checked = capsys.readouterr()
+    assert main(["train", *words, "--steps", "10"]) == 2
+    assert where in capsys.readouterr().err
+    if "range" not in fault:  # the check names the numbers, not their rows
+        assert where in checked.out + checked.err
+
+
+def test_rows_of_several_files_are_named_with_their_file(tmp_path, capsys):
+    for name, bad in (("a", "1"), ("b", "inf")):
+        lines = ["observation_0,action_0,reward", "1,0,1", "2,1,0", f"{bad},0.5,1", "3,1,2"]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert main(["data", "check", str(tmp_path), "--no-picture"]) == 1
+    assert "first in row 2 of b.csv (line 4)" in capsys.readouterr().out
+    assert main(["train", str(tmp_path), "--steps", "10"]) == 2
+    assert "first in row 2 of b.csv (line 4)" in capsys.readouterr().err
+
+
 def test_a_flag_that_is_empty_is_refused_by_the_check_too(tmp_path, capsys):
     path = tmp_path / "log.csv"
     path.write_text("observation_0,action_0,reward,terminal\n1,2,3,0\n2,3,4,\n", encoding="utf-8")
@@ -244,7 +287,8 @@ def test_a_broken_sensor_leaves_the_rest_of_the_page(tmp_path, capsys, recwarn):
         states = np.random.default_rng(0).standard_normal((200, width))
         states[:, 1], states[::9, 2] = np.nan, np.inf
         np.savez(tmp_path / "a.npz", **(content | {"observations": states, "next_observations": states}))
-        assert main(["data", "check", str(tmp_path / "a.npz"), "--out", str(tmp_path / "a.png")]) == 1
+        words = ["data", "check", str(tmp_path / "a.npz"), "--out", str(tmp_path / "a.png"), "--overwrite"]
+        assert main(words) == 1
         assert (tmp_path / "a.png").stat().st_size > 10_000
         out = capsys.readouterr().out
         assert "200 of 200" in out and "23 of 200" in out and "inf" not in out

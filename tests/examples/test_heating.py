@@ -134,8 +134,9 @@ class TestLogs:
 def test_the_mapping_fits_the_logs(table, rows):
     parser = Parser("edp train", "")
     add_columns(parser)
-    meaning, ranges = columns_of(parser.parse(["--columns", str(FOLDER / "columns.toml")]))
+    meaning, ranges, origins = columns_of(parser.parse(["--columns", str(FOLDER / "columns.toml")]))
     assert ranges == {"action_low": heating.LOW, "action_high": heating.HIGH}
+    assert origins == dict.fromkeys([*meaning, *ranges], "columns.toml")
     log = open_log(str(table), meaning)
     assert log.observation_names == heating.OBSERVATIONS
     assert log.action_names == heating.ACTIONS

@@ -15,12 +15,12 @@ import plant_logs  # noqa: E402
 
 DAMAGES = {
     "newest_first.csv": ("error", "newest_first.csv: the rows are newest first: turn them with"),
-    "gaps.csv": ("warning", "gap(s) in time within episodes: about 360 rows are missing at one each 1 min"),
+    "gaps.csv": ("warning", "gaps in time within episodes: about 360 rows are missing at one each 1 min"),
     "unit_change.csv": ("warning", "observation 'temp_C' is at 33"),
     "stuck_flag.csv": ("warning", "an end stays marked over several rows, which makes 87 episodes of one step"),
     "decimal_comma.csv": ("note", "numbers have decimal commas"),
-    "missing_cells.csv": ("error", "38 NaN, Inf or too large numbers in 1 observation column(s), most in 'level_%'"),
-    "two_rows.csv": ("warning", "2 steps in 1 episode(s): too few to learn from"),
+    "missing_cells.csv": ("error", "38 NaN, Inf or too large numbers in 1 observation column, most in 'level_%'"),
+    "two_rows.csv": ("warning", "2 steps in 1 episode: too few to learn from"),
     "packed.csv.gz": ("note", "it is packed with gzip"),
     "file_twice": ("warning", "week.csv has the same content as week (copy).csv"),
 }

@@ -58,7 +58,7 @@ def test_half_written_and_foreign_lines_are_passed_over(tmp_path):
     assert entry.notes == [
         "2 of 14 lines of metrics.jsonl cannot be read",
         "2 of 15 lines of evaluations.jsonl cannot be read",
-        "1 evaluation(s) could not be read",
+        "1 evaluation could not be read",
     ]
     assert len(entry.curve.steps) == 12
     build_page([entry], "title")

@@ -13,7 +13,7 @@ from edp.config.spec import LAST_SEED, EvalOptions, Spec
 from edp.devices import processes
 from edp.devices.seeds import local_rows
 from edp.envs.make import MOST_STEPS, is_endless
-from edp.errors import UserError
+from edp.errors import UserError, counted
 from edp.runs.directory import Run
 from edp.runs.rows import finite_or_none
 
@@ -39,7 +39,7 @@ class Evaluator:
         env_dims = env.observation_space.shape[0], env.action_space.shape[0]  # pyright: ignore
         if dims != env_dims:
             raise UserError(
-                f"the data has {dims[0]} observations and {dims[1]} actions, "
+                f"the data has {counted(dims[0], 'observation')} and {counted(dims[1], 'action')}, "
                 f"but {spec.task.env} has {env_dims[0]} and {env_dims[1]}"
             )
 

@@ -42,7 +42,7 @@ class Filmed(gymnasium.Wrapper):
         return np.asarray(self.env.render())
 
 
-def check_video_path(path: Path) -> None:
+def check_video_path(path: Path, overwrite: bool = False) -> None:
     """Refuse a path to which no video can be written, before the episode is played."""
     if path.suffix not in FORMATS:
         raise UserError(f"{path}: a video is {' or '.join(FORMATS)}")
@@ -51,7 +51,7 @@ def check_video_path(path: Path) -> None:
             import imageio_ffmpeg  # noqa: F401  # pyright: ignore
         except ImportError:
             raise UserError("MP4 needs another package: pip install imageio-ffmpeg (or choose .gif)") from None
-    check_writable(path)
+    check_writable(path, overwrite)
 
 
 PROBE = """

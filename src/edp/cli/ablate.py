@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edp.cli.parser import Parser, given_options
+from edp.cli.parser import Parser, add_overwrite, given_options
 from edp.errors import UserError, printable, unknown
 
 
@@ -72,6 +72,7 @@ def ablate_acting(argv: list[str]) -> int:
     parser = Parser("edp ablate", DESCRIPTION, "NAME RUN")
     parser.add_argument("name", metavar="NAME", help=", ".join(ACTING))
     parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
+    add_overwrite(parser)
     parser.add_fields(EvalOptions, "evaluation (defaults: those of the run)")
     values = parser.parse(argv)
     ablation = ACTING[values.name]
@@ -86,6 +87,8 @@ def ablate_acting(argv: list[str]) -> int:
     from edp.runs.rows import finite_or_none
 
     folder = Run.open(values.run)
+    out = folder.folder / "ablations"
+    check_ablation(out / values.name, values.overwrite)
     spec, found = load_noting(folder)
     options = [spec.evaluation.with_values(**chosen, **{ablation.option: value}) for value in ablation.values]
     options = [replace(option, eas_spread=0.0) if option.eas == 1 else option for option in options]
@@ -97,8 +100,6 @@ def ablate_acting(argv: list[str]) -> int:
         evaluation = evaluate(found.tree, found.step, folder, f"ablation {values.name}", failed=found.failed)
         scores.append([finite_or_none(row) for row in evaluation.scores.tolist()])
         print(evaluation_line(evaluation, spec, f"{ablation.label}: {value:<4g}"), flush=True)
-    out = folder.folder / "ablations"
-    out.mkdir(exist_ok=True)
     about = {"run": str(folder.folder), "step": found.step, "option": ablation.option, "chosen": chosen}
     content = {"title": folder.title, "label": ablation.label, "values": list(ablation.values), "scores": scores}
     save_ablation(out / values.name, about | content, spec.task.measure)
@@ -110,6 +111,7 @@ def ablate_training(argv: list[str], ablation: Training) -> int:
     parser.add_argument("name", metavar="NAME", help=", ".join(TRAINING))
     parser.add_argument("task", metavar="TASK", help="a task's name (edp data list); options of edp train may follow")
     parser.add_argument("--out", type=Path, metavar="DIR", help="for the runs (default: ablations/NAME)")
+    add_overwrite(parser)
     values, rest = parser.parse_known_args(argv)
     varied = {word for words in ablation.variants.values() for word in words if word.startswith("--")}
     for word in rest:
@@ -122,6 +124,7 @@ def ablate_training(argv: list[str], ablation: Training) -> int:
     from edp.runs.directory import Run
 
     out = values.out or Path("ablations") / f"{values.name}_{values.task.replace('/', '-')}"
+    check_ablation(out / values.name, values.overwrite)
     scores, speeds, curves, entries = [], [], [], []
     for variant, words in ablation.variants.items():
         folder = out / variant.replace(" ", "-")
@@ -153,6 +156,14 @@ def train_variant(words: list[str], folder: Path) -> int:
     if run.config.get("command") != ["edp", "train", *words]:
         raise UserError(f"{folder}: made with another command; remove it, or choose another --out")
     return 0 if run.status["state"] == "finished" else train.main(["--resume", str(folder)])
+
+
+def check_ablation(path: Path, overwrite: bool) -> None:
+    """Refuse an ablation that has been made, or cannot be written."""
+    from edp.files import check_writable
+
+    for suffix in (".json", ".png"):
+        check_writable(path.with_suffix(suffix), overwrite)
 
 
 def save_ablation(path: Path, content: dict[str, Any], measure: str) -> None:

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from edp.cli.parser import Parser
+from edp.cli.parser import Parser, add_overwrite
 from edp.errors import UserError, printable, unknown
 
 DESCRIPTION = """The paper's efficiency figure on this machine: how fast Diffusion-QL with K = 100 (dql), EDP without
@@ -19,6 +19,7 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the numbers")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw a bar chart (.png, .svg, .pdf)")
+    add_overwrite(parser)
     values = parser.parse(argv)
 
     from edp.bench import variants
@@ -31,7 +32,7 @@ def main(argv: list[str]) -> int:
         if name not in variants.VARIANTS:
             raise unknown("variant", name, variants.VARIANTS)
     for path in filter(None, (values.json, values.picture)):
-        check_writable(path)
+        check_writable(path, values.overwrite)
     from rich.console import Console
 
     console = Console(width=None if sys.stdout.isatty() else 120)

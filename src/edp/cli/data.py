@@ -5,9 +5,9 @@ from pathlib import Path
 
 from edp.cli import data_logs
 from edp.cli.data_list import list_tasks
-from edp.cli.parser import Parser
+from edp.cli.parser import Parser, add_overwrite
 from edp.errors import UserError, printable, unknown
-from edp.files import cache_folder
+from edp.files import cache_folder, check_writable
 
 HELP = """\
 usage: edp data list [TASK]  the tasks and their files
@@ -61,6 +61,7 @@ def make_data(argv: list[str]) -> int:
         "--seed", type=int, default=0, metavar="…", help="seed of environments and policies (default: 0)"
     )
     parser.add_argument("--processes", type=int, metavar="…", help="number of processes (default: one per core)")
+    add_overwrite(parser)
     values = parser.parse(argv)
     for name, low in (("transitions", 1), ("noise", 0), ("seed", 0), ("processes", 1)):
         value = getattr(values, name)
@@ -105,6 +106,7 @@ def make_look_alike(task, values) -> Path:
     transitions = lookalikes.count_rows(task, values.logs, values.transitions or task.transitions)
     noise = lookalikes.default_noise(task) if values.noise is None else values.noise
     path = values.out or locate.look_alike_path(task)
+    check_writable(path, values.overwrite, [file for file, _ in policies] + [file for file in [values.logs] if file])
     with counting(f"making a look-alike of {task.name}", transitions) as advance:
         lookalikes.make_look_alike(
             task, path, policies, values.logs, transitions, noise, values.seed, values.processes, advance
@@ -120,10 +122,9 @@ def make_new(path: Path, values) -> Path:
     refuse_given(values, "a new file is rolled out from policies", keep=MAKE_OPTIONS - {"out", "logs"})
     if not values.env or not values.policy:
         raise UserError("a new data set needs --env ID and at least one --policy FILE (see edp data make --help)")
-    actors = [
-        Behaviour(file.stem, behaviours.load_actor(file), share, values.noise or 0.0)
-        for file, share in map(split_share, values.policy)
-    ]
+    policies = [split_share(text) for text in values.policy]
+    check_writable(path, values.overwrite, [file for file, _ in policies])
+    actors = [Behaviour(file.stem, behaviours.load_actor(file), share, values.noise or 0.0) for file, share in policies]
     transitions = values.transitions or 100_000
     with counting(f"making {path}", transitions) as advance:
         make_dataset(path, values.env, actors, transitions, values.seed, advance, processes=values.processes)

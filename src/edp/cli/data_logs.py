@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from edp.cli.parser import Parser, add_columns, add_max_memory, as_flags, columns_of, flag
+from edp.cli.parser import Parser, add_columns, add_max_memory, add_overwrite, as_flags, columns_of, flag
 from edp.cli.signals import ending_on_sigterm
-from edp.errors import UserError, printable
+from edp.errors import UserError, counted, printable
 
 CHECK = """Look at data before training on it: what is in it, what looks wrong, and what that would do to training. It
 also draws a page of pictures. The exit code is 1 if training would refuse the data, or learn something wrong from
@@ -24,25 +24,27 @@ def check_data(argv: list[str]) -> int:
     add_source(parser)
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"the page of pictures ({', '.join(PICTURES)})")
     parser.add_argument("--no-picture", action="store_true", help="draw nothing")
+    add_overwrite(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     add_max_memory(parser)
     add_columns(parser)
     values = parser.parse(argv)
 
     from edp.data import formats, health, pictures
-    from edp.files import check_writable
+    from edp.files import check_page
 
-    meaning, ranges = columns_of(values)
+    meaning, ranges, _ = columns_of(values)
     prefix = formats.prefix_of(values.data)
     title = values.data.removeprefix(prefix).replace("/", "-") if prefix else Path(values.data).absolute().stem
     page = values.out or Path(f"{title}-check.png")
     if page.suffix not in PICTURES:
         raise UserError(f"{page}: pictures are {', '.join(PICTURES)}")
+    if not values.no_picture:
+        check_page(page, values.out is not None, values.overwrite)
     log = formats.open_log(values.data, meaning)
     examined = health.examine_log(log, ranges.get("action_low", ()), ranges.get("action_high", ()))
     examined.findings = [each._replace(effect=as_flags(each.effect)) for each in examined.findings]
     if not values.no_picture:
-        check_writable(page)
         pictures.draw_health(examined, page)
     if values.json:
         print(json.dumps(health.health_json(examined)))
@@ -64,10 +66,11 @@ def print_health(examined, log) -> None:
     cut = ", the last one not finished" if examined.unfinished else ""
     ends = lambda numbers: f"{np.min(numbers):.6g} to {np.max(numbers):.6g}, median {np.median(numbers):.6g}"  # noqa: E731
     widths = [len(examined.columns_of(kind)) for kind in ("observation", "action")]
+    episodes = counted(len(examined.lengths), "episode")
     lines = [
         f"{examined.name}",
-        f"{examined.rows:,} steps: {widths[0]} observations, {widths[1]} actions",
-        f"{len(examined.lengths):,} episodes{cut}: {examined.terminals:,} ended, {examined.timeouts:,} cut off",
+        f"{counted(examined.rows, 'step')}: {counted(widths[0], 'observation')}, {counted(widths[1], 'action')}",
+        f"{episodes}{cut}: {examined.terminals:,} ended, {examined.timeouts:,} cut off",
         f"lengths {ends(examined.lengths)}",
         f"returns {ends(examined.returns)}",
     ]
@@ -105,6 +108,7 @@ def convert_data(argv: list[str]) -> int:
     parser = Parser("edp data convert", CONVERT, "FROM TO")
     add_source(parser)
     add_target(parser)
+    add_overwrite(parser)
     add_max_memory(parser)
     add_columns(parser)
     values = parser.parse(argv)
@@ -114,8 +118,8 @@ def convert_data(argv: list[str]) -> int:
     from edp.cli.progress import note
     from edp.data import formats
 
-    meaning, ranges = columns_of(values)
-    formats.check_target(values.to)
+    meaning, ranges, _ = columns_of(values)
+    formats.check_target(values.to, values.overwrite, [formats.place_of(values.data)])
     log = formats.open_log(values.data, meaning)
     if ranges:
         log = replace(log, low=ranges.get("action_low", log.low), high=ranges.get("action_high", log.high))
@@ -125,7 +129,7 @@ def convert_data(argv: list[str]) -> int:
     if why:
         note(f"{values.to}: the environment {log.env} is not stored: {why}")
     with ending_on_sigterm():
-        place = formats.write_log(values.to, log)
+        place = formats.write_log(values.to, log, values.overwrite)
     if formats.loses_steps(values.to, log):
         note(f"{values.to}: the last steps of episodes that were cut off are left out: their next state is unknown")
     print(printable(place))
@@ -142,6 +146,7 @@ def record_data(argv: list[str]) -> int:
     parser.add_argument(
         "--max-steps", type=int, metavar="…", help="cut episodes off here (default: the environment's limit, or 10,000)"
     )
+    add_overwrite(parser)
     values = parser.parse(argv)
     for name, low in (("episodes", 1), ("seed", 0), ("max_steps", 1)):
         number = getattr(values, name)
@@ -153,7 +158,7 @@ def record_data(argv: list[str]) -> int:
     from edp.data.synthesis.record import record as record_episodes
     from edp.envs.make import import_env
 
-    formats.check_target(values.to)
+    formats.check_target(values.to, values.overwrite)
     import_env(values.env)
     with counting("episodes", values.episodes) as advance:
         log = record_episodes(
@@ -166,8 +171,8 @@ def record_data(argv: list[str]) -> int:
             on_note=note,
         )
     with ending_on_sigterm():
-        place = formats.write_log(values.to, log)
-    print(printable(f"{place}: {log.size:,} steps"))
+        place = formats.write_log(values.to, log, values.overwrite)
+    print(printable(f"{place}: {counted(log.size, 'step')}"))
     return 0
 
 

@@ -23,7 +23,7 @@ from edp.cli.terminal import score_text, sparkline
 from edp.config.spec import Spec
 from edp.data.dataset import Dataset
 from edp.envs.make import MOST_STEPS
-from edp.errors import printable
+from edp.errors import counted, printable
 from edp.runs.scores import nan_mean
 from edp.training.loop import Compiled, Epoch, SeedFailed
 
@@ -39,9 +39,8 @@ def display(
         yield lambda event: None
         return
     console = Console()
-    seeds = f"{spec.training.seeds} seed{'s' * (spec.training.seeds > 1)}"
     algorithm, policy = (spec.to_json()[part]["name"] for part in ("algorithm", "policy"))
-    size = f"{len(dataset.obs):,} transitions, {len(dataset.returns):,} episodes"
+    size = f"{counted(len(dataset.obs), 'transition')}, {counted(len(dataset.returns), 'episode')}"
     console.print(
         printable(f"data   {place} ({size}{look_alike_mark(dataset)})"),
         soft_wrap=True,
@@ -49,10 +48,11 @@ def display(
         markup=False,
     )
     console.print(
-        f"train  {algorithm} with {policy} policy, {spec.training.steps:,} steps, {seeds}",
+        f"train  {algorithm} with {policy} policy, {counted(spec.training.steps, 'step')}, "
+        f"{counted(spec.training.seeds, 'seed')}",
         highlight=False,
     )
-    resumed = f", resumed after {step:,} steps" if step else ""
+    resumed = f", resumed after {counted(step, 'step')}" if step else ""
     console.print(printable(f"run    {folder}{resumed}"), soft_wrap=True, highlight=False, markup=False)
     if console.is_terminal:
         with live_display(spec, step, console) as show:
@@ -140,8 +140,8 @@ def failure_lines(event: Evaluation, most: int = 3) -> list[str]:
     """Write a line for each of the first failures, and one for episodes that were cut off without a time limit."""
     rest = [f"  and {len(event.failures) - most} more"] if len(event.failures) > most else []
     no_limit = "the environment has no time limit (max_episode_steps)"
-    cut = [f"  cut off after {MOST_STEPS:,} steps, because {no_limit}: {event.cut} episodes"] if event.cut else []
-    return [printable(f"  failed: {failure}") for failure in event.failures[:most]] + rest + cut
+    cut = f"  cut off after {MOST_STEPS:,} steps, because {no_limit}: {counted(event.cut, 'episode')}"
+    return [printable(f"  failed: {failure}") for failure in event.failures[:most]] + rest + [cut] * bool(event.cut)
 
 
 def short_measure(spec: Spec) -> str:

@@ -4,8 +4,8 @@ import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from edp.cli.parser import Parser, flag, given_options
-from edp.errors import UserError, printable
+from edp.cli.parser import Parser, add_overwrite, flag, given_options
+from edp.errors import UserError, counted, printable
 from edp.options import check_options
 
 DESCRIPTION = """Evaluate the policies of a run, finished or running, and add the result to the run's evaluations. The
@@ -30,6 +30,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--video", type=Path, metavar="FILE", help="record a video of an episode of the first seed (.gif, .mp4)"
     )
+    add_overwrite(parser)
     parser.add_argument("--checkpoint", metavar="…", help="a step, best or fqe (default: the last one)")
     parser.add_fields(EvalOptions, "evaluation (defaults: those of the run)")
     parser.add_argument(
@@ -54,7 +55,7 @@ def main(argv: list[str]) -> int:
     if not spec.task.env:
         raise UserError(f"{run.folder}: has no environment to evaluate in: give one with --env, or use --offline")
     if values.video:
-        video.check_video_path(values.video)
+        video.check_video_path(values.video, values.overwrite)
     camera = video.filmed_env(spec.task.env, **json.loads(spec.task.env_options)) if values.video else None
     options = spec.evaluation.with_values(**given_options([EvalOptions], values))
     evaluation = Evaluator(spec, options)(found.tree, found.step, run, "eval", failed=found.failed)
@@ -128,4 +129,4 @@ def film(spec, found, options, env, path: Path) -> None:
     rolled = evaluator.roll_out(states, first_start=evaluator.first_start(found.step))
     video.write_video(path, env)
     score = spec.task.score(rolled.returns[0, 0])
-    print(printable(f"{path}: {rolled.lengths[0, 0]} steps, {spec.task.measure} {score:.1f}"))
+    print(printable(f"{path}: {counted(rolled.lengths[0, 0], 'step')}, {spec.task.measure} {score:.1f}"))

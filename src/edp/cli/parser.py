@@ -5,10 +5,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, NoReturn, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, NoReturn, get_args, get_origin, get_type_hints
 
 from edp.errors import UserError, unknown
 from edp.memory import limit_memory, parse_size
+
+if TYPE_CHECKING:
+    from edp.data.formats.columns import GivenColumns
 
 OPTION_IN_TEXT = re.compile(r"`([a-z][a-z0-9_]*)(?:=([^`\n]*))?`")
 
@@ -27,6 +30,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, prog: str, description: str, arguments: str = "", **options: Any):
         usage = " ".join(filter(None, [prog, arguments, "[option …]"]))
         super().__init__(prog, usage, description, allow_abbrev=False, formatter_class=Formatter, **options)
+        self.register("type", int, whole_number)
         self._negative_number_matcher = re.compile(r"-[\d.][\d.,eE+-]*")  # also lists, such as -1,0
 
     def error(self, message: str) -> NoReturn:
@@ -65,12 +69,27 @@ class Formatter(argparse.HelpFormatter):
         super().__init__(prog, max_help_position=30, width=110)
 
 
+def whole_number(text: str) -> int:
+    """Read a whole number, which may be written as 1e6."""
+    try:
+        return int(text) if not re.search("[.eE]", text) else exactly_whole(float(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+
+
+def exactly_whole(number: float) -> int:
+    if not number.is_integer():
+        raise ValueError
+    return int(number)
+
+
 def converter(hint: Any) -> dict[str, Any]:
     if hint is bool:
         return {"action": argparse.BooleanOptionalAction}
     if get_origin(hint) is tuple:
         item = get_args(hint)[0]
-        parse = lambda text: tuple(item(part) for part in text.split(","))  # noqa: E731
+        read = whole_number if item is int else item
+        parse = lambda text: tuple(read(part) for part in text.split(","))  # noqa: E731
         parse.__name__ = f"comma-separated {item.__name__}"
         return {"type": parse, "metavar": "…"}
     return {"type": hint if hint in (int, float, str, Path) else str, "metavar": "…"}
@@ -84,6 +103,10 @@ def add_columns(parser: Parser) -> None:
     title = f"columns of a table ({table_suffixes()}); names may contain *, or come from --columns FILE"
     parser.add_argument("--columns", type=Path, metavar="FILE", help="a TOML file that says what the columns mean")
     parser.add_fields(Columns, title)
+
+
+def add_overwrite(parser: Parser) -> None:
+    parser.add_argument("--overwrite", action="store_true", help="replace files that exist")
 
 
 def add_max_memory(parser: Parser) -> None:
@@ -102,13 +125,13 @@ class LimitMemory(argparse.Action):
         limit_memory(values)
 
 
-def columns_of(values: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+def columns_of(values: argparse.Namespace) -> "GivenColumns":
     """The meaning of columns and ranges of actions, from the command line, which has precedence, and --columns FILE."""
-    from edp.data.formats.columns import RANGES, Columns, read_toml
+    from edp.data.formats.columns import Columns, given_columns
 
-    content = read_toml(values.columns) if values.columns else {}
-    ranges = {name: content.pop(name) for name in RANGES if name in content}
-    return content | given_options([Columns], values), ranges
+    given, here = given_columns(values.columns), given_options([Columns], values)
+    origins = {name: origin for name, origin in given.origins.items() if name not in here}
+    return given._replace(meaning=given.meaning | here, origins=origins)
 
 
 def given_options(classes: Iterable[type], values: argparse.Namespace) -> dict[str, Any]:

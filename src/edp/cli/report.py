@@ -5,7 +5,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from edp.cli.parser import Parser
+from edp.cli.parser import Parser, add_overwrite
 from edp.errors import UserError, printable
 
 DESCRIPTION = """Make one page of any runs, finished or running: scores beside the paper's, curves, what the policies
@@ -38,6 +38,7 @@ def main(argv: list[str]) -> int:
         help="first play an episode with each policy, unless that was done after its last checkpoint",
     )
     parser.add_argument("--figures", type=Path, metavar="DIR", help="also write the figures here, as .svg and .png")
+    add_overwrite(parser)
     parser.add_argument("--env", metavar="ID", help="environment of runs on your own data, for --look")
     parser.add_argument("--watch", action="store_true", help="rewrite it while runs train, until Ctrl-C")
     parser.add_argument(
@@ -45,7 +46,7 @@ def main(argv: list[str]) -> int:
     )
     values = parser.parse(argv)
 
-    from edp.files import check_writable
+    from edp.files import check_page
     from edp.report import collect
 
     kind = values.format or (values.out.suffix.lstrip(".") if values.out else "html")
@@ -60,20 +61,24 @@ def main(argv: list[str]) -> int:
     if not values.every >= LEAST_SECONDS:
         raise UserError(f"--every must be at least {LEAST_SECONDS}, not {values.every:g}")
     out = values.out or Path("report" + REPORT_FORMATS[kind])
-    if not collect.find_runs(values.runs):
+    found = collect.find_runs(values.runs)
+    if not found:
         raise UserError(f"no runs in {', '.join(map(str, values.runs))}")
-    check_writable(out)
-    if values.figures:
-        check_writable(values.figures / "curves.svg")
+    read = [file for run in found for file in run.glob("*.json*")] + [file for file in [values.bench] if file]
+    check_page(out, values.out is not None, values.overwrite, read)
+    rates = bench_rates(values.bench) if values.bench else None
     if values.look:
-        look_at_all(collect.find_runs(values.runs), values.env)
-    write_report(values, kind, out)
+        if values.figures:
+            draw_figures(values, collect.read_runs(values.runs), rates)
+        look_at_all(found, values.env)
+    write_report(values, kind, out, rates)
+    values.overwrite = True  # with --watch
     print(printable(str(out)), flush=True)
     if values.figures:
         print(printable(str(values.figures)), flush=True)
     while values.watch:
         time.sleep(values.every)
-        write_report(values, kind, out)
+        write_report(values, kind, out, rates)
     return 0
 
 
@@ -110,20 +115,18 @@ def look_at_all(folders: list[Path], env: str | None) -> None:
             advance(done)
 
 
-def write_report(values, kind: str, out: Path) -> None:
+def write_report(values, kind: str, out: Path, rates: dict[tuple[str, str], float] | None) -> None:
     """Read the runs, and write the report and the figures."""
     from edp.files import write_errors, write_text
     from edp.report.collect import read_runs
     from edp.report.paper_tables import paper_tables
 
     entries, pictures = read_runs(values.runs), {}
-    rates = bench_rates(values.bench) if values.bench else None
     ablated = any((entry.folder / "ablations").is_dir() for entry in entries)
     if values.figures or (kind == "html" and (values.paper or ablated)):
         from edp.drawing import data_uri, save_figures
-        from edp.report.figures import all_figures
 
-        figures = all_figures(entries, rates, values.paper, with_curves=values.figures is not None)
+        figures = draw_figures(values, entries, rates)
         if values.figures:
             save_figures(figures, values.figures)
         pictures = {name: data_uri(figure) for name, figure in figures.items() if not name.startswith("curves-")}
@@ -138,14 +141,26 @@ def write_report(values, kind: str, out: Path) -> None:
         write_text(out, text.encode(errors="replace").decode())  # names of folders may not be valid UTF-8
 
 
+def draw_figures(values, entries: list, rates: dict[tuple[str, str], float] | None) -> dict:
+    """Draw the figures, by name. Refuses a folder of --figures that has figures of these names."""
+    from edp.drawing import check_figures
+    from edp.report.figures import all_figures
+
+    figures = all_figures(entries, rates, values.paper, with_curves=values.figures is not None)
+    if values.figures:
+        check_figures(figures, values.figures, values.overwrite)
+    return figures
+
+
 def tables_text(entries: list, more: list, kind: str) -> str:
     """Write all tables as Markdown or LaTeX."""
+    from edp.files import MADE_BY
     from edp.report.markup import LATEX_PACKAGES, latex, markdown
     from edp.report.tables import difference_table, report_tables
 
     tables = [*report_tables(entries, more), difference_table(entries)]
-    form = {"md": markdown, "tex": latex}[kind]
-    return LATEX_PACKAGES * (kind == "tex") + "\n".join(form(table) for table in tables if table.rows or table.notes)
+    form, begin = {"md": (markdown, f"<!-- {MADE_BY} -->\n"), "tex": (latex, f"% {MADE_BY}\n{LATEX_PACKAGES}")}[kind]
+    return begin + "\n".join(form(table) for table in tables if table.rows or table.notes)
 
 
 def bench_rates(path: Path) -> dict[tuple[str, str], float]:

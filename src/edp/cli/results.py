@@ -2,10 +2,10 @@
 
 import sys
 from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from edp.acting.evaluator import Evaluation
@@ -17,7 +17,7 @@ from edp.config.defaults import DATA_ORIGINS, RECIPE_ORIGIN, USER, Settings
 from edp.config.presets import FEW_ROWS
 from edp.config.spec import EvalOptions, Spec
 from edp.data.dataset import Dataset
-from edp.errors import printable
+from edp.errors import counted, printable
 from edp.report.collect import summarise
 from edp.report.published import PublishedScores, published_scores_like
 from edp.report.statistics import mean_interval
@@ -30,18 +30,23 @@ OTHER_DATA = {  # kinds of data for which the recipe has other values: rows, noi
     "for data with sparse rewards": (FEW_ROWS, 1.0, 0.0),
 }
 
+if TYPE_CHECKING:
+    from edp.training.prepare import Source
 
-def print_config(groups: dict[str, type], resolved: Settings) -> None:
+
+def print_config(groups: dict[str, type], resolved: Settings, source: "Source") -> None:
     """Print every option with its value and where that came from. Defaults are dimmed."""
     table = Table("option", "value", "from", box=None, pad_edge=False)
     for title, cls in groups.items():
         table.add_row(f"[bold]{title}[/bold]", "", "")
         for entry in fields(cls):
             setting = resolved.values[entry.name]
-            value = ",".join(map(str, setting.value)) if isinstance(setting.value, tuple) else str(setting.value)
             style = "dim" if setting.origin == "default" else ""
-            origin = "command line" if setting.origin == USER else as_flags(setting.origin)
-            table.add_row(f"  {flag(entry.name)}", escape(value), origin, style=style)
+            table.add_row(f"  {flag(entry.name)}", *setting_texts(*setting), style=style)
+    if source.columns:
+        table.add_row("[bold]columns of the table[/bold]", "", "")
+        for name, origin in source.column_origins.items():
+            table.add_row(f"  {flag(name)}", *setting_texts(source.columns[name], origin))
     for title, facts in OTHER_DATA.items():
         other = {name: item for name, item in resolved.for_data(*facts).values.items() if item.origin in DATA_ORIGINS}
         if other:
@@ -49,6 +54,11 @@ def print_config(groups: dict[str, type], resolved: Settings) -> None:
         for name, item in other.items():
             table.add_row(f"  {flag(name)}", str(item.value), RECIPE_ORIGIN)
     Console(width=110 if not sys.stdout.isatty() else None).print(table, highlight=False)
+
+
+def setting_texts(value: Any, origin: str) -> tuple[str, str]:
+    text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return shown(text), "command line" if origin == USER else shown(as_flags(origin))
 
 
 def print_result(spec: Spec, dataset: Dataset, folder: Run) -> None:
@@ -71,15 +81,16 @@ def print_scores(spec: Spec, dataset: Dataset, folder: Run, console: Console) ->
     for behaviour in dataset.behaviours:
         score = spec.task.score(behaviour.mean_return)
         table.add_row(
-            f"behaviour {shown(behaviour.name)}", f"{score:.1f}", f"{behaviour.episodes} episodes in the data"
+            f"behaviour {shown(behaviour.name)}",
+            f"{score:.1f}",
+            f"{counted(behaviour.episodes, 'episode')} in the data",
         )
     if len(dataset.returns):
-        table.add_row(
-            "all of the data", f"{spec.task.score(dataset.returns.mean()):.1f}", f"{len(dataset.returns):,} episodes"
-        )
-    source = f"{scores.shape[0]} seed(s) × {scores.shape[1]} episodes after {last['step']:,} steps"
+        mean = spec.task.score(dataset.returns.mean())
+        table.add_row("all of the data", f"{mean:.1f}", counted(len(dataset.returns), "episode"))
+    seeds, episodes = counted(scores.shape[0], "seed"), counted(scores.shape[1], "episode")
+    source = f"{seeds} × {episodes} after {counted(last['step'], 'step')}"
     table.add_row(f"[bold]{entry.method}[/bold]", f"[bold]{score_text(scores)}[/bold]", source)
-    seeds = f"{scores.shape[0]} seed{'s' * (scores.shape[0] > 1)}"
     if curve is not None and len(curve.steps) > 1:
         last_ten = f"{seeds}, mean of the last {min(len(curve.steps), LAST)} evaluations"
         table.add_row("  RAT", str(mean_interval(curve.rat)), last_ten)

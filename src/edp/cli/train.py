@@ -5,9 +5,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from edp.cli.parser import Parser, add_columns, add_max_memory, columns_of, given_options
+from edp.cli.parser import Parser, add_columns, add_max_memory, columns_of, flag, given_options
 from edp.cli.signals import Signals
-from edp.errors import UserError
+from edp.errors import UserError, counted
 
 DESCRIPTION = """Train a policy on a task's data and evaluate it regularly. The run is stored in a new directory.
 Values that are not given may be set by the task's domain, the algorithm, the policy or a preset: --print-config shows
@@ -38,8 +38,10 @@ def start(argv: list[str]) -> int:
     names, _ = first.parse_known_args(argv)
     choice = choose(names.algo, names.policy, names.preset)
     values = train_parser(choice.groups).parse(argv)
-    columns, ranges = columns_of(values)
-    choice = choice._replace(options=ranges | given_options(choice.groups.values(), values))
+    columns, ranges, origins = columns_of(values)
+    here = given_options(choice.groups.values(), values)
+    origins = {name: origin for name, origin in origins.items() if name not in here}
+    choice = choice._replace(options=ranges | here, origins=origins)
 
     from edp.cli.locate import find_file
     from edp.cli.results import print_config
@@ -48,9 +50,10 @@ def start(argv: list[str]) -> int:
     from edp.training import prepare
 
     source = prepare.open_source(values.task, data=values.data or "", columns=columns, env=values.env or "")
+    source = source._replace(origins=origins)
     settings = prepare.resolve_settings(choice, source.task)
     if values.print_config:
-        print_config(choice.groups, settings)
+        print_config(choice.groups, settings, source)
         return 0
     out = values.out or Path("runs") / default_name(source.task.name, choice, settings.values)
     loggers.check_loggers(values.log)
@@ -120,6 +123,7 @@ def resume(argv: list[str]) -> int:
     parser.add_argument("--env", metavar="ID", help="the environment, if it is your own code (module:ID)")
     add_output_options(parser)
     add_max_memory(parser)
+    refuse_kept(parser.parse_known_args(argv)[1])
     values = parser.parse(argv)
 
     from edp.cli.locate import find_file
@@ -136,6 +140,30 @@ def resume(argv: list[str]) -> int:
         find_file=partial(find_file, quiet=values.quiet),
     ) as ready:
         return train(ready, values)
+
+
+KEPT = {"--algo": "algorithm", "--policy": "policy", "--preset": "preset", "--seeds": "seeds", "--out": "directory"}
+
+
+def refuse_kept(words: list[str]) -> None:
+    """Say what a resumed run keeps, if these words would change it."""
+    from dataclasses import fields
+
+    from edp.algorithms import ALGORITHMS
+    from edp.config.spec import DataOptions, EvalOptions, TrainOptions
+    from edp.data.formats.columns import Columns
+    from edp.policies import POLICIES
+
+    classes = (*ALGORITHMS.values(), *POLICIES.values(), DataOptions, TrainOptions, EvalOptions, Columns)
+    known = {flag(entry.name) for cls in classes for entry in fields(cls)}  # pyright: ignore
+    known |= {*KEPT, "--columns"}
+    for name in (word.split("=")[0] for word in words):
+        if name.replace("--no-", "--", 1) in known:
+            raise UserError(
+                f"a resumed run keeps its {KEPT.get(name, 'options')}: leave {name} out, or start a new run"
+            )
+    if words and not any(word.startswith("-") for word in words):
+        raise UserError(f"a resumed run keeps its data: leave {words[0]!r} out (--data says where the data is now)")
 
 
 def follow() -> int:
@@ -179,7 +207,7 @@ def train(ready, values) -> int:
                 show(event)
                 logs.log(experiment.step, event_numbers(event))
         except StoppedError:
-            done = f"{experiment.step:,} of {spec.training.steps:,} steps"
+            done = f"{experiment.step:,} of {counted(spec.training.steps, 'step')}"
             note(f"stopped after {done}; continue with: edp train --resume {run.folder}")
             return stopping.exit_code
         except TrainingError as error:

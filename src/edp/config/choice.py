@@ -19,6 +19,7 @@ class Choice(NamedTuple):
     policy: str
     preset: str
     options: Mapping[str, Any]  # by name
+    origins: Mapping[str, str] = {}  # of options that come from a file: its name
 
     @property
     def groups(self) -> dict[str, type]:
@@ -34,7 +35,7 @@ class Choice(NamedTuple):
     def resolve(self, task: Task) -> defaults.Settings:
         """The value of every option, and where it comes from."""
         layers = defaults.layers(self.algorithm, self.policy, task.domain, task.settings, self.preset, task.name)
-        return defaults.resolve(self.groups.values(), layers, dict(self.options))
+        return defaults.resolve(self.groups.values(), layers, dict(self.options), self.origins)
 
 
 def choose(

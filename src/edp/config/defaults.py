@@ -133,8 +133,13 @@ def layers(
     ]
 
 
-def resolve(classes: Iterable[type], layers: list[tuple[str, Values]], given: Values) -> Settings:
-    """The value of every option of these dataclasses, from the layers and from what the user gave."""
+def resolve(
+    classes: Iterable[type], layers: list[tuple[str, Values]], given: Values, origins: Mapping[str, str] = {}
+) -> Settings:
+    """The value of every option of these dataclasses, from the layers and from what the user gave.
+
+    ``origins`` are the names of the files in which the user gave some of them.
+    """
     classes = tuple(classes)
     values = {entry.name: Setting(entry.default, "default") for cls in classes for entry in fields(cls)}
     for origin, layer in layers:
@@ -150,7 +155,7 @@ def resolve(classes: Iterable[type], layers: list[tuple[str, Values]], given: Va
         for entry in (entry for cls in classes for entry in fields(cls) if entry.name in ("grid", "calls")):
             if values[entry.name].origin == RECIPE_ORIGIN:
                 values[entry.name] = Setting(entry.default, "default")
-    values |= {name: Setting(value, USER) for name, value in given.items()}
+    values |= {name: Setting(value, origins.get(name, USER)) for name, value in given.items()}
     follow_critic(values)
     follow_steps(values)
     return Settings(classes, values)

@@ -70,7 +70,10 @@ def steps_of_episode(episode: Mapping[str, Any], name: str) -> Steps:
         raise UserError(f"{name}: {first_line(error)}") from None
     refuse_one_dimension(obs, "observations", name)
     if rewards.ndim != 1 or obs.ndim != 2 or len(obs) not in (len(rewards), len(rewards) + 1):
-        raise UserError(f"{name}: {len(obs) if obs.ndim else 'no'} observations do not go with {rewards.size} rewards")
+        raise UserError(
+            f"{name}: observations have shape {obs.shape} and rewards {rewards.shape}; n rewards of shape (n,) go with "
+            "n or n + 1 rows of observations"
+        )
     if len(obs) == len(rewards) + 1:
         if next_obs is not None:
             raise UserError(f"{name}: has next_observations and the state that it ended in: give one of them")

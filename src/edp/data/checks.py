@@ -1,13 +1,13 @@
 """Checks of a log: data that would make training silently wrong is refused."""
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from edp.data.log import FLAGS, LARGEST, WIDE, Log, Steps
-from edp.errors import UserError
+from edp.errors import UserError, counted
 
 CONSTANT = 1e-9  # a column is constant if its range is at most this share of its largest number
 COARSE = 0.05  # the largest rounding error of float32 that is allowed, as a share of a column's range
@@ -31,7 +31,7 @@ def checked_pieces(log: Log, finite: bool = True) -> Iterator[Steps]:
         widths = now
         for key, column in steps._asdict().items():
             if key in FLAGS:
-                check_flags(column, key, log.name, row)
+                check_flags(column, key, log.name, lambda at, row=row: log.row_text(row + at))
             elif finite and column is not None:
                 check_finite(column, key, log, row)
         steps = steps._replace(**{key: getattr(steps, key).astype(bool, copy=False) for key in FLAGS})
@@ -55,7 +55,7 @@ def check_shapes(steps: Steps, name: str, row: int) -> None:
             raise UserError(f"{name}: {key} holds {column.dtype}, not numbers")
         wanted = 2 if key in WIDE else 1
         if column.ndim != wanted:
-            raise UserError(f"{name}: {key} has shape {column.shape}, but should have {wanted} dimension(s)")
+            raise UserError(f"{name}: {key} has shape {column.shape}, but should have {counted(wanted, 'dimension')}")
         if wanted == 2 and not column.shape[1]:
             raise UserError(f"{name}: {key} have no numbers in them")
     check_lengths({key: len(column) for key, column in columns.items()}, name, row)
@@ -81,14 +81,14 @@ def check_widths(before: dict[str, int], now: dict[str, int], name: str, row: in
         )
 
 
-def check_flags(column: np.ndarray, key: str, name: str, row: int) -> None:
-    """Refuse flags that are neither 0 nor 1."""
+def check_flags(column: np.ndarray, key: str, name: str, row_text: Callable[[int], str]) -> None:
+    """Refuse flags that are neither 0 nor 1. ``row_text`` names a row of the column."""
     if column.dtype == bool:
         return
     good = (column == 0) | (column == 1)
     if not good.all():
         bad = int(np.argmin(good))
-        raise UserError(f"{name}: {key} must be 0 or 1, and row {row + bad} has {column[bad]}")
+        raise UserError(f"{name}: {key} must be 0 or 1, and {row_text(bad)} has {column[bad]}")
 
 
 def check_finite(column: np.ndarray, key: str, log: Log, row: int) -> None:

@@ -9,6 +9,7 @@ from edp.data.checks import CONSTANT, FINER, Rounding
 from edp.data.log import LARGEST, Log, Steps
 from edp.data.statistics import ColumnSummary, Statistics
 from edp.data.units import Units
+from edp.errors import counted
 
 JUMP = 15.0  # a column jumps if it changes by more than this many median changes, and by more than its std
 TOO_FEW_ROWS, FEW_ROWS, FEW_EPISODES = 100, 1000, 3
@@ -23,7 +24,7 @@ class Finding(NamedTuple):
     effect: str  # on training, and what to do
 
 
-def find_bad_numbers(statistics: Statistics) -> list[Finding]:
+def find_bad_numbers(statistics: Statistics, log: Log) -> list[Finding]:
     findings = []
     for kind in ("observation", "action", "reward"):
         bad = [column for column in statistics.columns_of(kind) if column.not_finite]
@@ -32,8 +33,9 @@ def find_bad_numbers(statistics: Statistics) -> list[Finding]:
             findings.append(
                 Finding(
                     "error",
-                    f"{sum(column.not_finite for column in bad):,} NaN, Inf or too large numbers in {len(bad)} "
-                    f"{kind} column(s), most in {worst.name!r}, there first in row {worst.first_not_finite}",
+                    f"{counted(sum(column.not_finite for column in bad), 'NaN, Inf or too large number')} in "
+                    f"{counted(len(bad), f'{kind} column')}, most in {worst.name!r}, there first in "
+                    f"{log.row_text(worst.first_not_finite or 0)}",
                     "training refuses them: fill them in, or leave such rows out (`missing` does it for tables)",
                 )
             )
@@ -102,14 +104,15 @@ def find_wrong_ends(statistics: Statistics, apart: int, has_next: bool) -> list[
         findings.append(
             Finding(
                 "warning",
-                f"{apart:,} times the state after a step is not the one that the next step of the episode begins with",
+                f"{counted(apart, 'time')} the state after a step is not the one that the next step of the episode "
+                "begins with",
                 "an episode probably ends there without a mark: returns and n-step values then cross the boundary",
             )
         )
     return findings
 
 
-def find_jumps(sample: Steps, every: int) -> list[Finding]:
+def find_jumps(sample: Steps, every: int, log: Log) -> list[Finding]:
     """Look for steps in which most columns jump, if there are no next states to compare with."""
     if sample.next_observations is not None or every > 1 or len(sample.rewards) < 10:
         return []
@@ -129,7 +132,8 @@ def find_jumps(sample: Steps, every: int) -> list[Finding]:
     return [
         Finding(
             "warning",
-            f"{int(leap.sum()):,} times most observations jump in an episode, first after row {int(np.argmax(leap))}",
+            f"{counted(int(leap.sum()), 'time')} most observations jump in an episode, first after "
+            f"{log.row_text(int(np.argmax(leap)))}",
             "maybe another episode begins there: without a mark, its first state is used as the next state",
         )
     ]
@@ -147,7 +151,7 @@ def find_useless_columns(statistics: Statistics) -> list[Finding]:
         if constant:
             names = ", ".join(repr(column.name) for column in constant[:5]) + (", …" if len(constant) > 5 else "")
             level = "error" if kind == "action" else "note"
-            findings.append(Finding(level, f"{len(constant)} constant {kind} column(s): {names}", effect))
+            findings.append(Finding(level, f"{counted(len(constant), f'constant {kind} column')}: {names}", effect))
     for column in statistics.columns_of("observation"):
         far = max(abs(column.high - column.mean), abs(column.mean - column.low)) / (column.std or 1.0)
         if far > 50:
@@ -178,7 +182,7 @@ def find_wrong_ranges(statistics: Statistics, low: Sequence[float], high: Sequen
     columns, findings = statistics.columns_of("action"), []
     for side, given in (("low", low), ("high", high)):
         if len(given) not in (0, 1, len(columns)):
-            what = f"action_{side} has {len(given)} numbers, and there are {len(columns)} action(s)"
+            what = f"action_{side} has {counted(len(given), 'number')} for {counted(len(columns), 'action')}"
             return [Finding("error", what, "training refuses it: give one number for each, or one for all")]
     for column, a, b in zip(columns, *range_ends(columns, low, high), strict=True):
         what = f"action {column.name!r} spans {column.low:.6g} to {column.high:.6g}, and its range is {a:g} to {b:g}"
@@ -256,11 +260,11 @@ def find_few(statistics: Statistics) -> list[Finding]:
     """Say how much data there is, if it is too little."""
     episodes = len(statistics.lengths)
     if statistics.rows < FEW_ROWS:
-        what = f"{statistics.rows:,} steps in {episodes:,} episode(s): too few to learn from"
+        what = f"{counted(statistics.rows, 'step')} in {counted(episodes, 'episode')}: too few to learn from"
         effect = f"a policy needs thousands of steps; below {FEW_ROWS:,} it learns them by heart"
         return [Finding("warning" if statistics.rows < TOO_FEW_ROWS else "note", what, effect)]
     if episodes < FEW_EPISODES and statistics.terminals + statistics.timeouts:
-        what = f"{episodes:,} episode(s): too few to hold some out"
+        what = f"{counted(episodes, 'episode')}: too few to hold some out"
         effect = "held-out losses would come from one episode or none: mark more ends, for example one a day"
         return [Finding("warning", what, effect)]
     return []

@@ -6,6 +6,7 @@ end the episode only.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,6 +82,7 @@ class Log:
     limit: int = 0  # steps after which an episode was cut off, even if the flags say otherwise (0: the flags are right)
     refused: list[str] = field(default_factory=list)  # reasons to refuse the log, found while ``pieces`` is read
     findings: Callable[[], list[Any]] = list  # what was found while ``pieces`` was read (edp.data.findings.Finding)
+    read_from: tuple[Path, ...] = ()  # the files and folders on the disk
     row_text: Callable[[int], str] = "row {}".format  # how messages name a row, counted over all pieces
 
 

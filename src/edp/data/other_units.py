@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from edp.data.findings import Finding
-from edp.data.log import LARGEST, Steps
+from edp.data.log import LARGEST, Log, Steps
 
 DIFFERENT = 20  # different numbers that a measured quantity has
 STRETCHES = 4  # changes of a unit, at most
@@ -14,7 +14,7 @@ SCALE = 8.0  # a factor between units
 Range = tuple[float, float]
 
 
-def find_other_units(sample: Steps, every: int, names: Sequence[str]) -> list[Finding]:
+def find_other_units(sample: Steps, every: int, names: Sequence[str], log: Log) -> list[Finding]:
     """Look for stretches of rows in which a column lies in another range, or has another scale, than elsewhere."""
     findings = []
     for i, name in enumerate(names):
@@ -24,8 +24,8 @@ def find_other_units(sample: Steps, every: int, names: Sequence[str]) -> list[Fi
         if stretch:
             (start, stop), inside, outside = stretch
             what = (
-                f"observation {name!r} is at {inside[0]:.4g} to {inside[1]:.4g} from row {start * every:,} to "
-                f"{stop * every:,}, and at {outside[0]:.4g} to {outside[1]:.4g} elsewhere"
+                f"observation {name!r} is at {inside[0]:.4g} to {inside[1]:.4g} from {log.row_text(start * every)} to "
+                f"{log.row_text(stop * every)}, and at {outside[0]:.4g} to {outside[1]:.4g} elsewhere"
             )
             findings.append(
                 Finding("warning", what, "another unit, or another sensor? Convert these rows, or leave them out")

@@ -8,6 +8,7 @@ import numpy as np
 from edp.data.health import Health
 from edp.data.log import LARGEST, Steps
 from edp.drawing import BLUE, GREY, ORANGE, drawing_style, save_figure
+from edp.errors import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +39,7 @@ def health_figure(health: Health) -> "Figure":
     figure = Figure(figsize=(12, 2.8 * rows + 0.5), layout="constrained")
     grid = figure.add_gridspec(rows, ACROSS)
     figure.suptitle(
-        f"{Path(health.name).name}: {health.rows:,} steps in {len(health.lengths):,} episodes "
+        f"{Path(health.name).name}: {counted(health.rows, 'step')} in {counted(len(health.lengths), 'episode')} "
         f"({health.terminals:,} ended, {health.timeouts:,} cut off)",
         fontsize=12,
     )

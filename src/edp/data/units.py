@@ -13,7 +13,7 @@ import numpy as np
 from edp.data.checks import checked_pieces
 from edp.data.dataset import Dataset
 from edp.data.log import LARGEST, PIECE, Log
-from edp.errors import UserError
+from edp.errors import UserError, counted
 
 ACTION_LIMIT = 0.999  # D4RL clips actions here: likelihoods of squashed policies are infinite at 1
 ACTION_SLACK = 1e-3  # how far rounding may move an action out of its range, in halves of the range
@@ -97,7 +97,7 @@ class Units:
                 at, column = map(int, np.argwhere(outside)[0])
                 name = log.action_names[column] if len(log.action_names) == outside.shape[1] else column
                 raise UserError(
-                    f"{log.name}: an action outside of its range, first in row {row + at}: "
+                    f"{log.name}: an action outside of its range, first in {log.row_text(row + at)}: "
                     f"{steps.actions[at, column]:.6g} in column {name!r} is not within {self.low[column]:g} to "
                     f"{self.high[column]:g} (`action_low` and `action_high` set the ranges)"
                 )
@@ -127,7 +127,9 @@ def fit_units(dataset: Dataset, normalise: str, low: Numbers, high: Numbers, nam
     width = dataset.action.shape[1]
     for side, given in (("low", low), ("high", high)):
         if given and len(given) not in (1, width):
-            raise UserError(f"`action_{side}` has {len(given)} numbers, and {name} has {width} action(s)")
+            raise UserError(
+                f"`action_{side}` has {counted(len(given), 'number')}, and {name} has {counted(width, 'action')}"
+            )
     low, high = (
         tuple(map(float, limits)) if not given else given * (width if len(given) == 1 else 1)
         for given, limits in ((low, data_low), (high, data_high))

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from edp.errors import UserError
+from edp.errors import UserError, counted
 
 
 def seed_keys(seeds: range) -> jax.Array:
@@ -28,7 +28,7 @@ def local_rows(seeds: int) -> range:
     count, number = jax.process_count(), jax.process_index()
     if seeds % count:
         near = " or ".join(str(n) for n in (seeds // count * count, seeds // count * count + count) if n)
-        raise UserError(f"{count} processes cannot share {seeds} seeds equally: use `seeds={near}`")
+        raise UserError(f"{count} processes cannot share {counted(seeds, 'seed')} equally: use `seeds={near}`")
     each = seeds // count
     return range(number * each, (number + 1) * each)
 

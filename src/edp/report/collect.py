@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from edp.errors import UserError, first_line
+from edp.errors import UserError, counted, first_line
 from edp.runs.directory import Run
 from edp.runs.logs import find_lost_rows
 from edp.runs.rows import Row, is_training, parse_line
@@ -160,7 +160,7 @@ def fill_summary(entry: Entry, run: Run, status: Row) -> None:
     entry.curve = curve_from_evaluations(training, entry.seeds)
     unread = len(training) - (len(entry.curve.steps) if entry.curve else 0)
     if unread:
-        entry.notes.append(f"{unread} evaluation(s) could not be read")
+        entry.notes.append(f"{counted(unread, 'evaluation')} could not be read")
     for text in find_lost_rows(run).notes:
         add_log_note(entry, text.removeprefix(f"{run.folder}/"))
 

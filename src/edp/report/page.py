@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 import edp
 from edp.drawing import COLOURS
+from edp.errors import counted
 from edp.report.collect import Entry, rounded, seed_series
 from edp.report.markup import Table
 from edp.report.tables import common_versions, difference_table, report_tables, run_commands, score_kind
@@ -38,7 +39,7 @@ def build_page(
     digest = "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     data = page_data(entries)
     damaged = sum(bool(entry.damage) for entry in entries)
-    about = f"{len(entries)} run{'s' * (len(entries) != 1)}" + f", {damaged} of them damaged" * bool(damaged)
+    about = counted(len(entries), "run") + f", {damaged} of them damaged" * bool(damaged)
     page = Environment(
         loader=PackageLoader("edp.report", ""),
         autoescape=True,
@@ -154,7 +155,7 @@ def action_histograms(entry: Entry) -> list[dict[str, Any]]:
 def episode_values(entry: Entry) -> dict[str, Any]:
     """Describe one episode. If there is a critic, collect the values along it and the candidates of EAS."""
     episode = entry.look["episode"]
-    about = f"{int(episode['length']):,} step{'s' * (episode['length'] != 1)}, return {float(episode['return']):.4g}"
+    about = f"{counted(int(episode['length']), 'step')}, return {float(episode['return']):.4g}"
     if "q" not in episode:
         return {"about": about, "q": None, "choices": []}
     steps = [int(step) for step in episode["at"]]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edp.errors import counted
 from edp.runs.scores import nan_mean
 
 RESAMPLES = 2000
@@ -80,9 +81,9 @@ def cautions(seeds: int, episodes: int) -> list[str]:
     """List the reasons why a comparison of scores from so few seeds or episodes says little."""
     reasons = []
     if seeds < FEW_SEEDS:
-        reasons.append(
-            f"{seeds} seed{'s' * (seeds > 1)}: too few for a reliable comparison (use {FEW_SEEDS}, better 5 to 10)"
-        )
+        few = counted(seeds, "seed")
+        reasons.append(f"{few}: too few for a reliable comparison (use {FEW_SEEDS}, better 5 to 10)")
     if episodes < FEW_EPISODES:
-        reasons.append(f"{episodes} episodes per evaluation: the score is mostly noise (use {FEW_EPISODES} or more)")
+        few = counted(episodes, "episode")
+        reasons.append(f"{few} per evaluation: the score is mostly noise (use {FEW_EPISODES} or more)")
     return reasons

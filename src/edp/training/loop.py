@@ -21,7 +21,7 @@ from edp.data import episodes, stream
 from edp.data.dataset import Dataset
 from edp.devices import processes
 from edp.devices.seeds import place, replicate, seed_keys, seed_sharding
-from edp.errors import UserError, first_line
+from edp.errors import UserError, counted, first_line
 from edp.runs.agreement import recorded_config
 from edp.runs.checkpoints import Checkpoint, Checkpoints
 from edp.runs.directory import Run
@@ -119,7 +119,7 @@ class Experiment:
             self.states = place(found.tree, seed_sharding(self.spec.training.seeds))
             self.step, self.failed, self.last_good = found.step, found.failed, set(found.about.get("last_good", ()))
         if self.step > self.spec.training.steps:
-            raise UserError(f"{run.folder}: has already trained for {self.step:,} steps")
+            raise UserError(f"{run.folder}: has already trained for {counted(self.step, 'step')}")
         run.rewind(self.step)
         notes += [f"{damaged}; the one before it is used" for damaged in (found.damaged if found else ())]
         again = "and cannot be made again" if lost.step is None else f"so training goes on from step {self.step:,}"

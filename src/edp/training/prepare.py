@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from edp.acting.reference import add_reference, keep_reference, learned_rows, observed_ranges
 from edp.config.choice import Choice
-from edp.config.defaults import DATA_ORIGINS, FEW_ROWS_ORIGIN, SMOOTH_ORIGIN, SPARSE_ORIGIN, Settings
+from edp.config.defaults import DATA_ORIGINS, FEW_ROWS_ORIGIN, SMOOTH_ORIGIN, SPARSE_ORIGIN, USER, Settings
 from edp.config.sizes import check_sizes
 from edp.config.spec import Spec, check_together
 from edp.data import formats, locate, tasks, units
@@ -23,7 +23,7 @@ from edp.data.smoothness import noise_share, reward_changes
 from edp.data.tasks import Task
 from edp.devices import processes
 from edp.envs.make import action_range, import_env
-from edp.errors import UserError
+from edp.errors import UserError, counted
 from edp.options import check_options
 from edp.runs.directory import RemoteRun, Run
 from edp.runs.load import check_config, locate_run_data, read_run_data, read_spec, with_environment
@@ -41,6 +41,11 @@ class Source(NamedTuple):
     place: str = ""  # of the data; empty for a registered task whose file is not located yet, and for a log in memory
     log: Log | None = None  # already opened
     columns: Mapping[str, Any] = {}  # the meaning of a table's columns
+    origins: Mapping[str, str] = {}  # of entries of ``columns`` that come from a file: its name
+
+    @property
+    def column_origins(self) -> dict[str, str]:
+        return {name: self.origins.get(name, USER) for name in self.columns}
 
 
 class Ready(NamedTuple):
@@ -53,24 +58,28 @@ class Ready(NamedTuple):
     notes: tuple[str, ...]  # what the user should know before training
 
 
-def open_source(
-    source: str | Path | Log, *, data: str = "", columns: Mapping[str, Any] | None = None, env: str = ""
-) -> Source:
-    """A registered task by its name, or the user's data: a place or an open log.
+def open_source(source: Any, *, data: str = "", columns: Mapping[str, Any] | None = None, env: str = "") -> Source:
+    """A registered task by its name, or the user's data: a place, an open log, or a table in memory.
 
     ``data`` is a place from which to read a registered task's data, and ``env`` the environment of the user's data.
     """
     columns = dict(columns or {})
-    name = "" if isinstance(source, Log) else str(source)
-    own = isinstance(source, Log) or (name not in tasks.TASKS and formats.is_source(name))
+    named = isinstance(source, str | Path)
+    name = str(source) if named else ""
+    own = not named or (name not in tasks.TASKS and formats.is_source(name))
     if own and data:
         raise UserError(f"`data` is for tasks, and {name or 'a log'} is already data")
+    if columns and isinstance(source, Log):
+        raise UserError(f"{source.name}: `columns` is for tables, and this is a log: give it when the log is opened")
     if env and not own:
         raise UserError(f"`env` is for your own data, and {name} has an environment")
     if not own:
         return Source(tasks.get_task(name), data, None, columns)
     import_env(env)
-    log = source if isinstance(source, Log) else formats.open_log(name, columns)
+    if isinstance(source, Log):
+        log = source
+    else:
+        log = formats.open_log(name, columns) if named else formats.open_frame(source, columns)
     return Source(tasks.own_task(name or log.name, log, env), name, log, columns)
 
 
@@ -108,7 +117,7 @@ def start_run(
         "regenerated": bool(dataset.regenerated),
         "command": list(command),
         "device": device_name(),
-        "origins": settings.origins,
+        "origins": settings.origins | source.column_origins,
     }
     run = Run(out)
     with run.claimed():
@@ -145,7 +154,7 @@ def resume_run(
         if finished and lost.step is None:
             missing = "".join(f"; {note}, and cannot be made again" for note in lost.notes)
             raise UserError(
-                f"{run.folder}: finished after {done['step']:,} steps; give more of them with `steps`{missing}"
+                f"{run.folder}: finished after {counted(done['step'], 'step')}; give more of them with `steps`{missing}"
             )
         place = formats.absolute(data or locate_run_data(run, spec, find_file))
         dataset = read_run_data(run, spec, place)
@@ -243,14 +252,14 @@ def data_notes(spec: Spec, dataset: Dataset) -> tuple[str, ...]:
     obs = dataset.obs[:ROWS_CHECKED]
     still = (obs.max(axis=0) - obs.min(axis=0) < 1e-3).sum()
     if spec.task.own and still and spec.data.normalise != "none":
-        notes.append(f"{still} of the observations hardly change, and tell the policy nothing")
+        notes.append(f"{counted(still, 'observation')} with hardly any change, which the policy can learn nothing from")
     return tuple(notes)
 
 
 def recipe_notes(settings: Settings, dataset: Dataset) -> tuple[str, ...]:
     """Which options have other values than usual because of the data, and why."""
     reasons = {
-        FEW_ROWS_ORIGIN: f"the data has {len(dataset.reward):,} rows, which is few",
+        FEW_ROWS_ORIGIN: f"the data has {counted(len(dataset.reward), 'row')}, which is few",
         SMOOTH_ORIGIN: "each action follows closely from the one before it, as in demonstrations",
         SPARSE_ORIGIN: "rewards are sparse: most are equal to the one before",
     }

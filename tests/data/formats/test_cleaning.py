@@ -84,7 +84,9 @@ def test_texts_become_columns(tmp_path):
     assert modes.tolist() == wanted.tolist()
     with pytest.raises(UserError, match="observation_mode=cool"):
         read_steps(formats.open_log(path, options))
-    with pytest.raises(UserError, match=r"'cool' in column 'observation_mode', line 2, is not a number: name it in"):
+    with pytest.raises(
+        UserError, match=r"'cool' in column 'observation_mode', row 0 \(line 2\), is not a number: name"
+    ):
         read_steps(formats.open_log(path, {"observation_columns": ("observation_*",)}))
     with pytest.raises(UserError, match="'action_y' is not one of the observed columns"):
         formats.open_log(path, options | {"one_hot": ("action_y",)})

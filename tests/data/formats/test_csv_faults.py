@@ -24,14 +24,14 @@ from support.malformed import (
     ("column", "cell", "message"),
     [
         (0, "", "observations hold NaN, Inf or too large a number, first in row 2 (line 4), column 'observation_0'"),
-        (2, "x", "a.csv: 'x' in column 'action_0', line 4, is not a number"),
+        (2, "x", "a.csv: 'x' in column 'action_0', row 2 (line 4), is not a number"),
         (
             2,
             '"20,5"',
-            "'20,5' in column 'action_0', line 4, is not a number: if ',' is the decimal point, say it with `decimal`",
+            "'20,5' in column 'action_0', row 2 (line 4), is not a number: if ',' is the decimal point, say",
         ),
         (3, "1e400", "rewards hold NaN, Inf or too large a number, first in row 2 (line 4)"),
-        (4, "2", "'2' in column 'terminal', line 4, is neither 0 nor 1"),
+        (4, "2", "'2' in column 'terminal', row 2 (line 4), is neither 0 nor 1"),
         (5, "", "column 'episode' is empty in row 2 (line 4)"),
     ],
 )

@@ -91,14 +91,12 @@ def test_what_looks_wrong_about_times(tmp_path):
     assert findings(write(tmp_path / "a.csv", sound)) == findings(write(tmp_path / "a.csv", np.arange(300)))
     assert not any("time" in what for what in findings(write(tmp_path / "a.csv", sound)))
     (gap,) = [what for what in findings(write(tmp_path / "a.csv", sound[:100] + sound[130:])) if "gap" in what]
-    assert (
-        "about 30 rows are missing at one each 1 min; the longest gap (31 min) ends in row 100, at 2026-03-02 12:10"
-        in gap
-    )
+    missing = "1 gap in time within episodes: about 30 rows are missing at one each 1 min"
+    assert gap == f"{missing}; the longest gap (31 min) ends in row 100 (line 102), at 2026-03-02 12:10"
     (again,) = [what for what in findings(write(tmp_path / "a.csv", sound[:100] + sound[97:])) if "time" in what]
-    assert "time goes back 1 time(s), first in row 100" in again
+    assert "time goes back 1 time, first in row 100 (line 102)" in again
     twice = sorted(sound + sound[40:43])
-    assert "3 row(s) have the same time as the row before, first in row 41" in findings(
+    assert "3 rows have the same time as the row before, first in row 41 (line 43)" in findings(
         write(tmp_path / "a.csv", twice)
     )
     rate = [*range(0, 6000, 60), *range(6000, 7000, 10)]

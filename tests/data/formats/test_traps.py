@@ -202,7 +202,7 @@ def test_options_are_plain_or_not():
 def test_environments_with_options_that_name_files_are_left_out(tmp_path):
     log = replace(edp.from_arrays(**small_log()), env="Hopper-v5")
     for options, kept in (({"xml_file": "hopper"}, False), ({"frame_skip": 3, "healthy_z_range": [0.5, 2.0]}, True)):
-        file = edp.write(replace(log, env_options=options), tmp_path / "a.hdf5")
+        file = edp.write(replace(log, env_options=options), tmp_path / f"{kept}.hdf5")
         read = formats.open_log(file)
         assert (read.env, read.env_options) == (("Hopper-v5", options) if kept else ("", {}))
         assert bool(read.left_out) != kept

@@ -42,7 +42,7 @@ def test_recording_a_callable_and_training_on_it(tmp_path, monkeypatch, capsys):
 
 
 def test_recording_an_environment_without_an_end(short, tmp_path, capsys, fails):
-    words = ["data", "record", str(tmp_path / "a.npz"), "--env", "EndlessRoom-v0", "--episodes", "2"]
+    words = ["data", "record", str(tmp_path / "a.npz"), "--env", "EndlessRoom-v0", "--episodes", "2", "--overwrite"]
     assert main(words) == 0
     captured = capsys.readouterr()
     assert "60 steps" in captured.out
@@ -52,7 +52,7 @@ def test_recording_an_environment_without_an_end(short, tmp_path, capsys, fails)
     assert "14 steps" in captured.out
     assert "cut off" not in captured.err
     assert "--max-steps must be at least 1" in fails(*words, "--max-steps", "0")
-    with pytest.warns(UserWarning, match="1 of 1 episodes were cut off"):
+    with pytest.warns(UserWarning, match="1 episode was cut off"):
         assert edp.record(Room(), episodes=1).size == 30
     assert edp.record(Room(), episodes=1, max_steps=5).size == 5
     assert edp.record("Room-v0", episodes=1).size == 15

@@ -4,8 +4,8 @@ To add a format, write a module of this folder that defines ``FORMAT``, and add 
 imported when a file of its format is first used, because pyarrow and Minari take long to import.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 from edp.data.checks import check_exists
 from edp.data.log import Log
 from edp.errors import UserError
-from edp.files import check_writable
+from edp.files import check_writable, is_inside
 
 FOLDER = "/"
 LEROBOT_INFO = Path("meta", "info.json")  # a folder with this file is a LeRobot data set
@@ -29,10 +29,6 @@ PACKED = (".gz", ".zip", ".bz2", ".xz", ".zst")  # other files with these suffix
 WRITTEN = (".csv", ".parquet", ".npz", ".hdf5", ".h5")
 
 
-def check_target_file(name: str) -> None:
-    check_writable(Path(name))
-
-
 def refuse_writing(name: str, log: Log) -> str:
     raise UserError(f"{name}: data of this format cannot be written")
 
@@ -44,7 +40,9 @@ class Format:
     open: Callable[[str, Mapping[str, Any], int | None], Log]  # from a name, the meaning of columns, the episode limit
     write: Callable[[str, Log], str] = refuse_writing  # write a log to a name, and return where it is
     named_columns: bool = False  # whether the meaning of columns can be given
-    check_target: Callable[[str], None] = check_target_file  # refuse a name that cannot be written
+    place: Callable[[str], Path] = Path  # where data of this name is on the disk
+    # Refuse a place that cannot be written or exists: `overwrite`, and what is being read (see ``check_writable``).
+    check_place: Callable[[Path, bool, Iterable[Path]], None] = check_writable
     # Why the name of a log's environment is lost; empty if it is stored.
     loses_environment: Callable[[Log], str] = lambda log: "the format has no place for it"
     needs_next_observations: bool = False  # whether steps without a known next state are left out
@@ -139,10 +137,19 @@ def open_log(name: str, columns: Mapping[str, Any] = {}, episode_limit: int | No
     files of arrays that have no timeouts.
     """
     data_format = format_of(name)
+    log = data_format.open(name, columns, episode_limit)
     if columns and not data_format.named_columns:
         tables = table_suffixes()
         raise UserError(f"{name}: `{next(iter(columns))}` is for tables ({tables}), whose columns need a meaning")
-    return data_format.open(name, columns, episode_limit)
+    return replace(log, read_from=(data_format.place(name),))
+
+
+def open_frame(frame: Any, columns: Mapping[str, Any] = {}) -> Log:
+    """Open a table in memory: a data frame of pandas or Polars, a table of Arrow, or a mapping of columns."""
+    from edp.data.formats import table
+    from edp.data.formats.columns import columns_from
+
+    return table.open_frame(frame, columns_from(columns))
 
 
 def target_format(name: str) -> Format:
@@ -152,14 +159,27 @@ def target_format(name: str) -> Format:
     return import_module(f"{__name__}.{module}").FORMAT
 
 
-def check_target(name: str) -> None:
-    """Refuse a name that cannot be written, before the work that produces its content."""
-    target_format(name).check_target(name)
+def check_target(name: str, overwrite: bool = False, reading: Iterable[Path] = ()) -> None:
+    """Refuse a name that cannot be written or must not be replaced, before the work that produces its content.
+
+    ``reading`` are the files and folders that the content is made from.
+    """
+    data_format = target_format(name)
+    place, reading = data_format.place(name), list(reading)
+    for folder in filter(Path.is_dir, reading):
+        if is_inside(place, folder):
+            raise UserError(f"{name}: is in {folder}, which is being read; choose a place outside of it")
+    data_format.check_place(place, overwrite, reading)
 
 
-def write_log(name: str, log: Log) -> str:
+def place_of(name: str) -> Path:
+    """Return where data of this name is on the disk."""
+    return format_of(name).place(name)
+
+
+def write_log(name: str, log: Log, overwrite: bool = False) -> str:
     """Write a log in the format that the suffix or prefix of the name means, and return where it is."""
-    check_target(name)
+    check_target(name, overwrite, log.read_from)
     return target_format(name).write(name, log)
 
 

@@ -1,32 +1,43 @@
 """Columns of Arrow tables as NumPy arrays."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from edp.errors import UserError
+from edp.errors import UserError, counted
 
 MANY = 2**16  # numbers in a list, too many to name
 
 
-def arrow_numbers(column: Any, name: str, path: Path, row: int, each: int = 1) -> np.ndarray:
+class Place(NamedTuple):
+    """Where some rows are, for messages: their file, the first of them, and how a row of the file is named."""
+
+    path: Path
+    row: int
+    row_text: Callable[[int], str] = "row {}".format
+
+    def text(self, at: int) -> str:
+        return self.row_text(self.row + at)
+
+
+def arrow_numbers(column: Any, name: str, place: Place, each: int = 1) -> np.ndarray:
     """Convert a column to float32 or float64: one number or a list of numbers in each row. Empty cells become NaN.
 
-    ``row`` is the row of the file in which the column starts, for messages. Nested lists are taken apart by recursion;
-    ``each`` counts the entries of one row.
+    Nested lists are taken apart by recursion; ``each`` counts the entries of one row.
     """
     kind = column.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        refuse_empty_cells(column, name, path, row, each)
-        width = list_width(column, name, path, row, each)
-        return arrow_numbers(column.flatten(), name, path, row, each * width).reshape(len(column), -1)
+        refuse_empty_cells(column, name, place, each)
+        width = list_width(column, name, place, each)
+        return arrow_numbers(column.flatten(), name, place, each * width).reshape(len(column), -1)
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         if not (pa.types.is_decimal(kind) or pa.types.is_null(kind)):
-            raise UserError(f"{path}: column {name!r} holds {kind}, not numbers")
+            raise UserError(f"{place.path}: column {name!r} holds {kind}, not numbers")
         column = column.cast(pa.float64())
     if column.null_count:  # a boolean without a value would become an object
         column = column.cast(pa.float64(), safe=False)
@@ -34,39 +45,40 @@ def arrow_numbers(column: Any, name: str, path: Path, row: int, each: int = 1) -
     return numbers if numbers.dtype == np.float32 else numbers.astype(np.float64)
 
 
-def list_width(column: Any, name: str, path: Path, row: int, each: int) -> int:
+def list_width(column: Any, name: str, place: Place, each: int) -> int:
     """Return the length of a column's lists, which has to be the same in every row."""
     lengths = pc.call_function("list_value_length", [column]).to_numpy(zero_copy_only=False)
     if len(np.unique(lengths)) > 1:
         at = int(np.argmax(lengths != lengths[0]))
         raise UserError(
-            f"{path}: column {name!r} has {lengths[at]} numbers in row {row + at // each}, and {lengths[0]} before"
+            f"{place.path}: column {name!r} has {counted(lengths[at], 'number')} in {place.text(at // each)}, "
+            f"and {lengths[0]} before"
         )
     if not lengths[0]:
-        raise UserError(f"{path}: column {name!r} holds lists without numbers, from row {row} on: leave it out")
+        where = place.text(0)
+        raise UserError(f"{place.path}: column {name!r} holds lists without numbers, from {where} on: leave it out")
     return int(lengths[0])
 
 
-def refuse_empty_cells(column: Any, name: str, path: Path, row: int, each: int = 1) -> None:
+def refuse_empty_cells(column: Any, name: str, place: Place, each: int = 1) -> None:
     if column.null_count:
         at = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False))) // each
-        line = f" (line {row + at + 2})" if path.suffix.lower() == ".csv" else ""
         raise UserError(
-            f"{path}: column {name!r} is empty in row {row + at}{line}, and maybe in others: fill such rows, or leave "
-            "them out"
+            f"{place.path}: column {name!r} is empty in {place.text(at)}, and maybe in others: fill such rows, or "
+            "leave them out"
         )
 
 
-def arrow_labels(column: Any, name: str, path: Path, row: int) -> Any:
+def arrow_labels(column: Any, name: str, place: Place) -> Any:
     """Return the labels of episodes, which can be compared with each other."""
-    refuse_empty_cells(column, name, path, row)
+    refuse_empty_cells(column, name, place)
     labels = column.dictionary_decode() if isinstance(column.type, pa.DictionaryType) else column
     if pa.types.is_floating(labels.type):
-        not_a_number = np.isnan(arrow_numbers(labels, name, path, row))
+        not_a_number = np.isnan(arrow_numbers(labels, name, place))
         if not_a_number.any():  # NaN differs from itself
-            raise UserError(f"{path}: column {name!r} is NaN in row {row + int(np.argmax(not_a_number))}")
+            raise UserError(f"{place.path}: column {name!r} is NaN in {place.text(int(np.argmax(not_a_number)))}")
     if pa.types.is_nested(labels.type):
-        raise UserError(f"{path}: column {name!r} holds {labels.type}, not labels of episodes")
+        raise UserError(f"{place.path}: column {name!r} holds {labels.type}, not labels of episodes")
     return labels
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from edp.data.checks import check_exists
-from edp.errors import UserError, first_line, printable, unknown
+from edp.errors import UserError, counted, first_line, printable, unknown
 from edp.options import check_options, option
 
 RANGES = ("action_low", "action_high")  # may also be given in a TOML file
@@ -103,7 +103,7 @@ def choose_columns(columns: Columns, names: list[str], path: Path) -> ChosenColu
         raise UserError(f"{path}: column {twice[0]!r} is used twice")
     after, before = len(chosen.next_observation_columns), len(chosen.observation_columns)
     if after and after != before:
-        raise UserError(f"{path}: {after} columns of next observations for {before} of observations")
+        raise UserError(f"{path}: {counted(after, 'column')} of next observations for {before} of observations")
     return chosen
 
 
@@ -129,7 +129,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def checked_entry(name: str, value: Any, path: Path) -> Any:
-    several = value if isinstance(value, list) else [value]
+    several = list(value) if isinstance(value, list | tuple) else [value]
     if name in RANGES:
         if not several or not all(
             type(number) in (int, float) and abs(number) <= sys.float_info.max for number in several
@@ -150,6 +150,27 @@ def checked_entry(name: str, value: Any, path: Path) -> Any:
     if len(several) > 1:
         raise UserError(f"{path}: {name} must be {what.replace('a column', 'one column')}")
     return several[0]
+
+
+class GivenColumns(NamedTuple):
+    """What the user says about a table: the meaning of its columns, and the ranges of actions."""
+
+    meaning: dict[str, Any]
+    ranges: dict[str, tuple[float, ...]]
+    origins: dict[str, str]  # the name of the file, for every entry of either that comes from a file
+
+
+def given_columns(columns: Mapping[str, Any] | str | Path | None) -> GivenColumns:
+    """Take the meaning of columns from a mapping, or read it from a TOML file."""
+    if isinstance(columns, str | Path):
+        content, origins = read_toml(Path(columns)), Path(columns).name
+    elif columns is None or isinstance(columns, Mapping):
+        content, origins = dict(columns or {}), ""
+    else:
+        raise UserError(f"`columns` is a mapping or the name of a TOML file, not {columns!r}")
+    origins = dict.fromkeys(content, origins) if origins else {}
+    ranges = {name: checked_entry(name, content.pop(name), Path("columns")) for name in RANGES if name in content}
+    return GivenColumns(content, ranges, origins)
 
 
 def columns_from(given: Mapping[str, Any]) -> Columns:

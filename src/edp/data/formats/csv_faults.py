@@ -24,9 +24,9 @@ def csv_fault(path: Path, message: str, dialect: Dialect) -> UserError | None:
 
 
 def cell_error(path: Path, column: int, kind: str, cell: str, dialect: Dialect) -> UserError:
-    cells = ((line, row[column]) for line, _, row in csv_records(path, dialect) if len(row) > column)
-    line = next((line for line, text in cells if text == cell and line > dialect.skipped), 0)
-    where = f"column {dialect.names[column]!r}" + (f", line {line}," if line else "")
+    rows = enumerate((line, cells) for line, _, cells in csv_records(path, dialect) if cells and line > dialect.skipped)
+    found = (f", row {row} (line {line})," for row, (line, cells) in rows if cells[column : column + 1] == [cell])
+    where = f"column {dialect.names[column]!r}{next(found, '')}"
     wanted = "neither 0 nor 1" if kind == "bool" else "not a number"
     return UserError(f"{path}: {cell[:40]!r} in {where} is {wanted}{cell_hint(cell, kind, dialect)}")
 

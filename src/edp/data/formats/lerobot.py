@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 
 from edp.data.checks import check_flags, refuse_other_count
 from edp.data.formats import Format
-from edp.data.formats.arrow import arrow_numbers, refuse_empty_cells, stack_columns
+from edp.data.formats.arrow import Place, arrow_numbers, refuse_empty_cells, stack_columns
 from edp.data.formats.columns import ChosenColumns, choose_columns, columns_from
 from edp.data.formats.lerobot_info import Feature, Info, check_inside, read_info
 from edp.data.log import PIECE, Log, Steps
-from edp.errors import UserError, first_line, printable
+from edp.errors import UserError, counted, first_line, printable
 
 EPISODE, FRAME = "episode_index", "frame_index"
 REWARD, DONE, TRUNCATED, SUCCESS = "next.reward", "next.done", "next.truncated", "next.success"
@@ -201,25 +201,27 @@ def steps_of_batch(batch: pa.RecordBatch, source: Source, file: Path, row: int) 
 
 
 def feature_numbers(batch: pa.RecordBatch, feature: Feature, file: Path, row: int) -> np.ndarray:
-    numbers = arrow_numbers(batch.column(feature.key), feature.key, file, row)
+    numbers = arrow_numbers(batch.column(feature.key), feature.key, Place(file, row))
     width = numbers.shape[1] if numbers.ndim == 2 else 1
     if width != feature.width:
-        raise UserError(f"{file}: {feature.key!r} has {width} numbers, and meta/info.json says {feature.width}")
+        raise UserError(
+            f"{file}: {feature.key!r} has {counted(width, 'number')}, and meta/info.json says {feature.width}"
+        )
     return numbers
 
 
 def single_column(batch: pa.RecordBatch, name: str, file: Path, row: int) -> np.ndarray:
     """Return a column of one number in each row, which may be stored as a list."""
-    numbers = arrow_numbers(batch.column(name), name, file, row)
+    numbers = arrow_numbers(batch.column(name), name, Place(file, row))
     if numbers.ndim == 2 and numbers.shape[1] > 1:
         raise UserError(f"{file}: column {name!r} holds lists, not one number in each row")
     return numbers.reshape(len(numbers))
 
 
 def flag_column(batch: pa.RecordBatch, name: str, file: Path, row: int) -> np.ndarray:
-    refuse_empty_cells(batch.column(name), name, file, row)
+    refuse_empty_cells(batch.column(name), name, Place(file, row))
     column = single_column(batch, name, file, row)
-    check_flags(column, f"column {name!r}", str(file), row)
+    check_flags(column, f"column {name!r}", str(file), Place(file, row).text)
     return column.astype(bool)
 
 

@@ -22,7 +22,8 @@ from edp.data.formats.hdf5 import is_in_other_files, is_written
 from edp.data.formats.spaces import check_space, flatten_values, part_names
 from edp.data.log import LARGEST, Log, Steps, join_steps
 from edp.envs.make import is_registered
-from edp.errors import UserError, first_line, printable
+from edp.errors import UserError, counted, first_line, printable
+from edp.files import refuse_existing
 
 PREFIX = "minari:"
 GATHER = 4096  # steps, at least, in a piece
@@ -158,7 +159,8 @@ def minari_episode_steps(episode: dict[str, Any], seen: spaces.Space, acted: spa
     actions = np.asarray(episode["actions"])
     terminals, truncations = (np.asarray(episode[key], bool) for key in ("terminations", "truncations"))
     if len(obs) != count + 1 or not (len(actions) == len(terminals) == len(truncations) == count):
-        raise UserError(f"{title}: episode {episode.get('id')} has {len(obs)} observations for {count} rewards")
+        has = f"{counted(len(obs), 'observation')} for {counted(count, 'reward')}"
+        raise UserError(f"{title}: episode {episode.get('id')} has {has}")
     ends = np.arange(count) == count - 1
     return Steps(
         obs[:-1], flatten_values(acted, actions, count), rewards, terminals, (truncations | ends) & ~terminals, obs[1:]
@@ -190,24 +192,17 @@ def reference_scores(about: dict[str, Any]) -> tuple[float, float] | None:
     return None
 
 
-def check_new(name: str) -> None:
-    """Refuse the name of a data set that exists."""
-    path = minari_path(name)
-    if path.exists():
-        raise UserError(f"{PREFIX}{name}: already there ({path}); choose another name or version")
-
-
 def write_minari(name: str, log: Log) -> str:
     from edp.data.formats.minari_writer import write_minari_dataset
 
-    check_new(name)
     return str(write_minari_dataset(name, minari_path(name), log))
 
 
 FORMAT = Format(
     open=lambda name, columns, episode_limit: open_minari(name.removeprefix(PREFIX)),
     write=lambda name, log: write_minari(name.removeprefix(PREFIX), log),
-    check_target=lambda name: check_new(name.removeprefix(PREFIX)),
+    place=lambda name: minari_path(name.removeprefix(PREFIX)),
+    check_place=refuse_existing,
     loses_environment=lambda log: "" if is_registered(log.env) else "it is not registered here",
     needs_next_observations=True,
     download=lambda name: download_minari(name.removeprefix(PREFIX)),

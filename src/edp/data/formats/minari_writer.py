@@ -27,7 +27,7 @@ from edp.errors import UserError, first_line
 
 
 def write_minari_dataset(name: str, path: Path, log: Log) -> Path:
-    """Add a data set to Minari's local ones. It appears whole or not at all."""
+    """Add a data set to Minari's local ones, in place of one that is there. It appears whole or not at all."""
     buffers = list(episode_buffers(log))
     if not buffers:
         raise UserError(f"{log.name}: no transition in it has a known next state")
@@ -51,6 +51,8 @@ def write_minari_dataset(name: str, path: Path, log: Log) -> Path:
             namespace = parse_dataset_id(name)[0]
             if namespace is not None and namespace not in list_local_namespaces():
                 create_namespace(namespace)
+            if path.exists():
+                path.rename(Path(part) / ".replaced")
             (Path(part) / name).rename(path)
     except Exception as error:
         raise UserError(f"minari:{name}: cannot be written ({first_line(error)})") from None

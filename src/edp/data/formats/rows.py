@@ -1,7 +1,6 @@
 """Rows of a file as pieces: numbers, flags and times, with the ends of episodes marked."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import pyarrow.compute as pc
 
 from edp.data.checks import check_flags
 from edp.data.formats.arrow import (
+    Place,
     arrow_labels,
     arrow_numbers,
     as_texts,
@@ -37,23 +37,24 @@ def read_pieces(
     ``complain`` is called if the rows of an episode are not together. Each batch is yielded after the next one is read,
     because the next label may end an episode in its last row.
     """
-    path = source.path
     before: Piece | None = None
     last_label: Any = None
     left: set[Any] | None = set()
     row = 0
-    batches, last_row = source.batches(chosen, columns), 0
+    batches, last_row, row_text = source.batches(chosen, columns), 0, source.row_text
     if columns.newest_first:
         batches, last_row = turned(batches)
+        row_text = lambda row: source.row_text(last_row - row)  # noqa: E731
     for batch in batches:
         if not batch.num_rows:
             continue
-        piece = piece_of_batch(batch, chosen, columns, categories, path, row)
+        place = Place(source.path, row, row_text)
+        piece = piece_of_batch(batch, chosen, columns, categories, place)
         if columns.newest_first:
             piece = piece._replace(source=last_row - piece.source)
         steps = piece.steps
         if chosen.episode_column:
-            labels = arrow_labels(batch.column(chosen.episode_column), chosen.episode_column, path, row)
+            labels = arrow_labels(batch.column(chosen.episode_column), chosen.episode_column, place)
             ends, shift = steps.ends, 0
             if before is not None:
                 labels, ends, shift = pa.concat_arrays([last_label, labels]), np.append(before.steps.ends[-1], ends), 1
@@ -63,8 +64,8 @@ def read_pieces(
                 left = None  # one complaint is enough
                 label = printable(str(labels[back].as_py()))
                 complain(
-                    f"{path}: episode {label} goes on in row {row - shift + back} after others began: sort the rows by "
-                    "episode, or give each a different label"
+                    f"{source.path}: episode {label} goes on in {place.text(back - shift)} after others began: sort "
+                    "the rows by episode, or give each a different label"
                 )
             steps.timeouts[:-1] |= changes[shift:] & ~steps.terminals[:-1]
             if before is not None:
@@ -100,13 +101,12 @@ def piece_of_batch(
     chosen: ChosenColumns,
     columns: Columns,
     categories: dict[str, list[str]],
-    path: Path,
-    row: int,
+    place: Place,
 ) -> Piece:
     def numbers(name: str) -> np.ndarray:
         if name in categories:
             return one_hot(batch.column(name), categories[name])
-        return arrow_numbers(batch.column(name), name, path, row)
+        return arrow_numbers(batch.column(name), name, place)
 
     def wide(names: tuple[str, ...]) -> np.ndarray:
         return stack_columns([numbers(name) for name in names])
@@ -115,12 +115,12 @@ def piece_of_batch(
         if not name:
             return np.zeros(batch.num_rows, kind)
         if kind is bool:
-            refuse_empty_cells(batch.column(name), name, path, row)
-        column = arrow_numbers(batch.column(name), name, path, row)
+            refuse_empty_cells(batch.column(name), name, place)
+        column = arrow_numbers(batch.column(name), name, place)
         if column.ndim != 1:
-            raise UserError(f"{path}: column {name!r} holds lists, not one number in each row")
+            raise UserError(f"{place.path}: column {name!r} holds lists, not one number in each row")
         if kind is bool:
-            check_flags(column, f"column {name!r}", str(path), row)
+            check_flags(column, f"column {name!r}", str(place.path), place.text)
         return column.astype(bool) if kind is bool else column
 
     steps = Steps(
@@ -131,12 +131,11 @@ def piece_of_batch(
         single(chosen.timeout_column, bool),
         wide(chosen.next_observation_columns) if chosen.next_observation_columns else None,
     )
-    rows = np.arange(row, row + batch.num_rows)
+    rows = np.arange(place.row, place.row + batch.num_rows)
     if not chosen.time_column:
         return Piece(steps, rows, rows)
-    return Piece(
-        steps, arrow_times(batch.column(chosen.time_column), chosen.time_column, path, row, columns.time_format), rows
-    )
+    times = arrow_times(batch.column(chosen.time_column), chosen.time_column, place, columns.time_format)
+    return Piece(steps, times, rows)
 
 
 def one_hot(column: Any, texts: list[str]) -> np.ndarray:

@@ -40,7 +40,7 @@ class Source:
     path: Path
     names: list[str]
     dialect: Dialect | None = None  # of a CSV file
-    table: pa.Table | None = None  # the content of an Excel file
+    table: pa.Table | None = None  # the content of an Excel file, or a table in memory
 
     @property
     def remarks(self) -> list[str]:
@@ -86,10 +86,14 @@ def open_source(path: Path, columns: Columns) -> Source:
     except READ_ERRORS as error:
         wanted = "CSV file with a line of names first" if kind == "csv" else f"{kind} file"
         raise UserError(f"{path}: not a {wanted} ({first_line(error)}){encoding_hint(error)}") from None
-    twice = [name for name in source.names if source.names.count(name) > 1]
-    if twice:
-        raise UserError(f"{path}: two columns are called {twice[0]!r}")
+    refuse_names_twice(source.names, path)
     return source
+
+
+def refuse_names_twice(names: list[str], where: Path | str) -> None:
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise UserError(f"{where}: two columns are called {twice[0]!r}")
 
 
 def open_parquet(path: Path) -> pq.ParquetFile:

@@ -6,7 +6,9 @@ column ``episode`` changes, after a terminal or a timeout, at a gap in time, and
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +22,7 @@ from edp.data.formats.arrow import number_names
 from edp.data.formats.columns import ChosenColumns, Columns, choose_columns, columns_from
 from edp.data.formats.pieces import Piece
 from edp.data.formats.rows import read_pieces
-from edp.data.formats.sources import READ_ERRORS, Source, kind_of, open_parquet, open_source
+from edp.data.formats.sources import READ_ERRORS, Source, kind_of, open_parquet, open_source, refuse_names_twice
 from edp.data.formats.treatment import Treatment, plan_treatment
 from edp.data.log import Log, Steps, plain_numbers
 from edp.errors import UserError, printable
@@ -60,38 +62,53 @@ class Table:
         """Yield the rows of a file, in order of time and clean."""
         pieces = read_pieces(source, self.columns, self.chosen, self.treatment.categories, self.refused.append)
         try:
-            yield from self.treatment.apply(pieces, source.path.name)
+            yield from self.treatment.apply(pieces, source.path.name, partial(self.file_row_text, source))
         except READ_ERRORS as error:
             raise source.error(error) from None
 
     def row_text(self, row: int) -> str:
         """Name a row of the log by its place in its file."""
         number = int(np.searchsorted(self.starts, row, "right")) - 1
-        source, at = self.sources[number], row - self.starts[number]
-        if self.rows:
-            at = int(np.concatenate(self.rows)[row])
-        text = source.row_text(at)
-        return (
-            text.replace(f"row {at}", f"row {at} of {printable(source.path.name)}", 1)
-            if len(self.sources) > 1
-            else text
-        )
+        at = int(np.concatenate(self.rows)[row]) if self.rows else row - self.starts[number]
+        return self.file_row_text(self.sources[number], at)
+
+    def file_row_text(self, source: Source, at: int) -> str:
+        """Name a row of a file, with the file if there are several."""
+        of_file = f" of {printable(source.path.name)}" if len(self.sources) > 1 else ""
+        return source.row_text(at).replace(f"row {at}", f"row {at}{of_file}", 1)
 
 
 def open_table(path: Path, columns: Columns = Columns()) -> Log:  # noqa: B008  (it is frozen)
     """Open a file, or all files of a folder in the order of their names."""
-    sources = [open_source(file, columns) for file in table_files(path)]
+    return log_of_sources(str(path), [open_source(file, columns) for file in table_files(path)], columns)
+
+
+def open_frame(frame: Any, columns: Columns) -> Log:
+    """Open a table in memory: a data frame of pandas or Polars, a table of Arrow, or a mapping of columns."""
+    name = type(frame).__name__
+    try:
+        table = pa.table(frame)
+    except (pa.ArrowException, TypeError, ValueError, KeyError, ImportError) as error:
+        why = "; ".join(str(part).splitlines()[0] for part in error.args if str(part))
+        raise UserError(f"{name}: not a table ({why}); data is a file, a log, a data frame or an Arrow table") from None
+    refuse_names_twice(table.column_names, name)
+    return log_of_sources(name, [Source(Path(name), table.column_names, table=table)], columns)
+
+
+def log_of_sources(name: str, sources: list[Source], columns: Columns) -> Log:
+    """Make a log of the tables with these sources, one after the other."""
     first = sources[0]
     chosen = choose_columns(columns, first.names, first.path)
     for other in sources[1:]:
         refuse_missing_columns(chosen.all, other.names, other.path, first.path)
         refuse_missing_columns(choose_columns(columns, other.names, other.path).all, chosen.all, first.path, other.path)
     parquet = kind_of(first.path) == "parquet"
-    numbered = lambda names: number_names(open_parquet(first.path).schema_arrow, names) if parquet else names  # noqa: E731
+    schema = open_parquet(first.path).schema_arrow if parquet else first.table.schema if first.table else None
+    numbered = lambda names: number_names(schema, names) if schema else names  # noqa: E731
     treatment = plan_treatment(columns, chosen, sources)
-    table = Table(str(path), sources, columns, chosen, treatment)
+    table = Table(name, sources, columns, chosen, treatment)
     return Log(
-        name=str(path),
+        name=name,
         pieces=table.pieces,
         refused=table.refused,
         row_text=table.row_text,

@@ -2,11 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from edp.data.findings import Finding
-from edp.data.formats.arrow import arrow_numbers, refuse_empty_cells
+from edp.data.formats.arrow import Place, arrow_numbers, refuse_empty_cells
 from edp.data.formats.pieces import Piece, with_following
-from edp.errors import UserError, first_line, printable
+from edp.errors import UserError, counted, first_line, printable
 
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 MANY = 10_000  # different intervals that are counted one by one
@@ -50,9 +49,9 @@ def show_time(seconds: float, dates: bool) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S").removesuffix(":00")
 
 
-def arrow_times(column: Any, name: str, path: Path, row: int, time_format: str) -> np.ndarray:
+def arrow_times(column: Any, name: str, place: Place, time_format: str) -> np.ndarray:
     """Return a column of times in seconds: of numbers as they are, of dates since 1970."""
-    refuse_empty_cells(column, name, path, row)
+    refuse_empty_cells(column, name, place)
     kind = column.type
     try:
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -60,14 +59,14 @@ def arrow_times(column: Any, name: str, path: Path, row: int, time_format: str) 
         if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
             column = column.cast(pa.timestamp("us", getattr(column.type, "tz", None))).cast(pa.int64())
             return column.to_numpy(zero_copy_only=False) / 1e6
-        times = arrow_numbers(column, name, path, row).astype(np.float64)
+        times = arrow_numbers(column, name, place).astype(np.float64)
     except pa.ArrowException as error:
         shown = first_line(error)
         raise UserError(
-            f"{path}: column {name!r} has no times (say how they are written with `time_format`): {shown}"
+            f"{place.path}: column {name!r} has no times (say how they are written with `time_format`): {shown}"
         ) from None
     if times.ndim != 1 or not np.isfinite(times).all():
-        raise UserError(f"{path}: column {name!r} must have one finite number or a date in each row")
+        raise UserError(f"{place.path}: column {name!r} must have one finite number or a date in each row")
     return times
 
 
@@ -100,34 +99,34 @@ class TimeFacts:
     rows: int = 0
     back: int = 0  # rows that are earlier than the row before
     again: int = 0  # rows with the same time as the row before
-    first_back: int = -1
-    first_again: int = -1
+    first_back: str = ""  # rows as messages name them
+    first_again: str = ""
     changes: Counter[float] = field(
         default_factory=Counter
     )  # how often each positive interval within an episode occurs
-    gap: tuple[float, int, float] = (0.0, 0, 0.0)  # the longest one within an episode, the row before it and its time
+    gap: tuple[float, str, float] = (0.0, "", 0.0)  # the longest one within an episode, the row after it and its time
     spans: list[tuple[float, float, str]] = field(default_factory=list)  # of the files
 
-    def watch(self, pieces: Iterator[Piece], name: str) -> Iterator[Piece]:
-        """Pass the pieces of a file on, and count."""
+    def watch(self, pieces: Iterator[Piece], name: str, row_text: Callable[[int], str]) -> Iterator[Piece]:
+        """Pass the pieces of a file on, and count. ``row_text`` names a row of the file."""
         last = first = np.nan
         ended = True
         for piece in pieces:
             times = np.append(last, piece.times)
             inside = ~np.append(ended, piece.steps.ends[:-1])
-            self.add(np.diff(times), inside, piece)
+            self.add(np.diff(times), inside, piece, row_text)
             first = first if first == first else float(piece.times[0])
             last, ended = float(piece.times[-1]), bool(piece.steps.ends[-1])
             yield piece
         if first == first:
             self.spans.append((min(first, last), max(first, last), name))
 
-    def add(self, change: np.ndarray, inside: np.ndarray, piece: Piece) -> None:
+    def add(self, change: np.ndarray, inside: np.ndarray, piece: Piece, row_text: Callable[[int], str]) -> None:
         back, again = change < 0, (change == 0) & inside
         if back.any() and not self.back:
-            self.first_back = int(piece.source[np.argmax(back)])
+            self.first_back = row_text(int(piece.source[np.argmax(back)]))
         if again.any() and not self.again:
-            self.first_again = int(piece.source[np.argmax(again)])
+            self.first_again = row_text(int(piece.source[np.argmax(again)]))
         self.back, self.again, self.rows = (
             self.back + int(back.sum()),
             self.again + int(again.sum()),
@@ -136,7 +135,7 @@ class TimeFacts:
         forward = np.where(inside & (change > 0), change, 0.0)
         at = int(np.argmax(forward))
         if forward[at] > self.gap[0]:
-            self.gap = float(forward[at]), int(piece.source[at]), float(piece.times[at])
+            self.gap = float(forward[at]), row_text(int(piece.source[at])), float(piece.times[at])
         found, counts = np.unique(np.round(forward[forward > 0], 6), return_counts=True)
         if len(found) + len(self.changes) > MANY:  # irregular times: three digits suffice
             found = np.array([float(f"{each:.3g}") for each in found])
@@ -160,10 +159,11 @@ class TimeFacts:
         usual, total = self.usual, sum(self.changes.values())
         found = []
         if self.back:
-            what = f"time goes back {self.back:,} time(s), first in row {self.first_back}"
+            what = f"time goes back {counted(self.back, 'time')}, first in {self.first_back}"
             found.append(Finding("warning", what, "an episode ends there: sort the rows, if they are in a wrong order"))
         if self.again:
-            what = f"{self.again:,} row(s) have the same time as the row before, first in row {self.first_again}"
+            have = "has" if self.again == 1 else "have"
+            what = f"{counted(self.again, 'row')} {have} the same time as the row before, first in {self.first_again}"
             found.append(
                 Finding("warning", what, "rows that were logged twice? Leave them out, or average them with `every`")
             )
@@ -181,8 +181,9 @@ class TimeFacts:
             lost = round(sum((each / usual - 1) * count for each, count in far.items()))
             longest, row, time = self.gap
             what = (
-                f"{sum(far.values()):,} gap(s) in time within episodes: about {lost:,} rows are missing at one each "
-                f"{show_duration(usual)}; the longest gap ({show_duration(longest)}) ends in row {row}, "
+                f"{counted(sum(far.values()), 'gap')} in time within episodes: about {counted(lost, 'row')} "
+                f"{'is' if lost == 1 else 'are'} missing at one each {show_duration(usual)}; "
+                f"the longest gap ({show_duration(longest)}) ends in {row}, "
                 f"at {show_time(time, self.dates)}"
             )
             effect = "rows that are not neighbours are taken for one step: end the episodes there with `max_gap`"

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,12 +41,12 @@ class Treatment:
         self.counts.clear()
         self.times = TimeFacts(dates=True)
 
-    def apply(self, pieces: Iterator[Piece], name: str) -> Iterator[Piece]:
-        """Treat the rows of one file."""
+    def apply(self, pieces: Iterator[Piece], name: str, row_text: Callable[[int], str]) -> Iterator[Piece]:
+        """Treat the rows of one file. ``row_text`` names a row of it."""
         if self.every or self.columns.missing:
             pieces = self.without_lists(pieces)
         if self.chosen.time_column:
-            pieces = self.times.watch(split_at_gaps(pieces, self.max_gap), name)
+            pieces = self.times.watch(split_at_gaps(pieces, self.max_gap), name, row_text)
         if self.every:
             pieces = resampled(pieces, self.every, self.ways(self.columns.resample, RESAMPLE[0]))
         if self.columns.missing:
@@ -160,6 +160,8 @@ def find_texts(name: str, columns: Columns, sources: list[Source]) -> list[str]:
 
 def same_files(sources: list[Source]) -> list[Finding]:
     """Look for files with the same content."""
+    if len(sources) == 1:
+        return []  # maybe a table in memory
     sizes = Counter(source.path.stat().st_size for source in sources)
     seen: dict[bytes, Path] = {}
     for source in sources:

@@ -18,7 +18,7 @@ from edp.data.formats.hdf5 import write_hdf5
 from edp.data.synthesis.behaviours import Actor
 from edp.data.synthesis.jobs import Job, Part, Progress, run_jobs
 from edp.envs.make import make_env
-from edp.errors import UserError
+from edp.errors import UserError, counted
 from edp.files import check_writable
 from edp.memory import show_size, total_memory
 
@@ -78,7 +78,7 @@ def make_dataset(
     ends = np.round(transitions * np.cumsum(shares) / shares.sum()).astype(int)
     counts = np.diff(ends, prepend=0)
     if counts.min() < 1:
-        raise UserError(f"{transitions} transitions are too few for these policies and shares")
+        raise UserError(f"{counted(transitions, 'transition')}: too few for these policies and shares")
     for behaviour in behaviours:
         check_fits(behaviour, make_env(env_id), env_id)
     plan = [
@@ -103,7 +103,7 @@ def run_and_write(
 
     ``processes`` (by default, one per core) share the work. Their number does not change the rows.
     """
-    check_writable(path)
+    check_writable(path, overwrite=True)
     jobs = [job for _, jobs in plan for job in jobs]
     narrow = narrow and sum(job.rows for job in jobs) >= LARGE
     parts = run_jobs(jobs, processes or usable_cores(), on_progress, narrow)
@@ -163,7 +163,8 @@ def check_fits(behaviour: Behaviour, env: gymnasium.Env, env_id: str) -> None:
     actor, shapes = behaviour.actor, (env.observation_space.shape, env.action_space.shape)
     if shapes != ((actor.obs_dim,), (actor.act_dim,)):
         raise UserError(
-            f"policy {behaviour.name!r} maps {actor.obs_dim} observations to {actor.act_dim} actions, "
+            f"policy {behaviour.name!r} maps {counted(actor.obs_dim, 'observation')} to "
+            f"{counted(actor.act_dim, 'action')}, "
             f"but {env_id} has spaces {shapes[0]} and {shapes[1]}"
         )
     low, high = env.action_space.low, env.action_space.high  # pyright: ignore
@@ -225,7 +226,9 @@ def roll_out(
         with np.errstate(all="ignore"):  # the next line looks at the result
             actions = actor(np.array([episode.inputs for episode in running]), rng)
         if not np.isfinite(actions).all():
-            raise UserError(f"policy {behaviour.name!r} gave an action with NaN or Inf after {len(rows):,} steps")
+            raise UserError(
+                f"policy {behaviour.name!r} gave an action with NaN or Inf after {counted(len(rows), 'step')}"
+            )
         if noise:
             actions = np.clip(actions + noise * rng.standard_normal(actions.shape, dtype=np.float32), -1, 1)
         wanted = count - len(rows)

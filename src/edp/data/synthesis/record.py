@@ -119,7 +119,8 @@ def record(
         on_progress(number + 1)
     cut = recorder.lengths().count(MOST_STEPS) if is_endless(recorder) else 0
     if cut:
-        on_note(f"{cut} of {episodes} episodes were cut off after {MOST_STEPS:,} steps: the environment has no limit")
+        what = "1 episode was" if episodes == 1 else f"{cut} of {episodes} episodes were"
+        on_note(f"{what} cut off after {MOST_STEPS:,} steps: the environment has no limit")
     outside = recorder.outside()
     if outside:
         on_note(
