@@ -12,7 +12,7 @@ from gymnasium.wrappers import TimeLimit
 
 from edp.data.log import Log, Steps
 from edp.envs.make import MOST_STEPS, action_range, import_user_module, is_endless, make_env, with_time_limit
-from edp.errors import UserError, counted, first_line
+from edp.errors import UserError, first_line
 
 Policy = Callable[[np.ndarray], Any]
 
@@ -122,7 +122,7 @@ def record(
         what = "1 episode was" if episodes == 1 else f"{cut} of {episodes} episodes were"
         on_note(f"{what} cut off after {MOST_STEPS:,} steps: the environment has no limit")
     if outside:
-        which = f"{outside:,} of {counted(len(recorder.steps), 'action')} were outside of the environment's range"
+        which = f"{outside:,} of {len(recorder.steps):,} actions were outside of the environment's range"
         what = "clipped" if clip else "recorded as they were given: training refuses them, and `clip` clips them"
         on_note(f"{which}, and {what}")
     return recorder.log()
