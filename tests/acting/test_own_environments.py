@@ -1,5 +1,6 @@
 """Evaluation in the user's own environments."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 import edp
 from edp.cli import main
+from edp.cli.ablate import ACTING
 from edp.errors import UserError
 from edp.runs.directory import Run
 from support.own_data import SMALL, Room
@@ -39,13 +41,14 @@ def test_environments_are_looked_for_in_the_current_folder(tmp_path, monkeypatch
     assert main(["train", "a.npz", "--env", "room_of_mine:Here-v0", "--out", "run", *SMALL]) == 0
     monkeypatch.delitem(sys.modules, "room_of_mine")
     assert main(["eval", "run", "--env", "room_of_mine:Here-v0"]) == 0
+    assert "run: was trained with --env room_of_mine:Here-v0, which is your own code" in fails("ablate", "eas", "run")
     assert str(tmp_path) not in sys.path
     monkeypatch.delitem(sys.modules, "room_of_mine")
     with pytest.raises(UserError, match="No module named 'room_of_mine'"):
         edp.record("room_of_mine:Here-v0")  # a program can extend sys.path
 
 
-def test_an_evaluation_of_nothing_but_failures_is_one(tmp_path, capsys):
+def test_an_evaluation_of_nothing_but_failures_is_one(tmp_path, capsys, fails, monkeypatch):
     out, file = tmp_path / "run", edp.write(edp.record("Room-v0", episodes=4), tmp_path / "a.npz")
     assert main(["train", file, "--out", str(out), *SMALL]) == 0
     assert main(["eval", str(out), "--env", "Breaking-v0"]) == 1
@@ -54,3 +57,7 @@ def test_an_evaluation_of_nothing_but_failures_is_one(tmp_path, capsys):
     head = capsys.readouterr().out
     assert "return" in head
     assert "score" not in head
+    monkeypatch.setitem(ACTING, "noise", ACTING["noise"]._replace(values=(0.0, 1.0)))
+    assert "run: has no environment to evaluate in: give one with --env" in fails("ablate", "noise", out)
+    assert main(["ablate", "noise", str(out), "--env", "Room-v0", "--episodes", "1"]) == 0
+    assert json.loads((out / "ablations" / "noise.json").read_text(encoding="utf-8"))["values"] == [0.0, 1.0]

@@ -7,6 +7,7 @@ from small import LENGTH
 
 from edp.cli import main
 from edp.cli.ablate import ACTING
+from support.own_data import COLUMNS, flags, write_csv
 
 
 def test_ablate_writes_scores_and_a_picture_for_every_value(run_folder, fails, monkeypatch):
@@ -30,6 +31,12 @@ def test_ablate_writes_scores_and_a_picture_for_every_value(run_folder, fails, m
 
 def evaluations(folder):
     return [json.loads(line) for line in (folder / "evaluations.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_own_data_needs_an_environment(tmp_path, fails):
+    words = [str(write_csv(tmp_path / "room.csv")), *flags(COLUMNS), "--out", str(tmp_path / "a")]
+    assert "room.csv: has no environment to evaluate in: give one with --env" in fails("ablate", "network", *words)
+    assert "--env is for your own data" in fails("ablate", "network", "hopper-medium-v2", "--env", "Room-v0")
 
 
 def test_ablations_that_train_compare_their_variants(hopper_file, tmp_path, capsys, fails):

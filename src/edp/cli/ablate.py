@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edp.cli.parser import Parser, add_overwrite, given_options
+from edp.cli.parser import Parser, add_columns, add_overwrite, columns_of, given_options
 from edp.errors import UserError, printable, unknown
 
 
@@ -51,8 +51,8 @@ TRAINING = {
 DESCRIPTION = f"""The paper's ablations, each with its data and a picture.
 On a trained run ({", ".join(ACTING)}): evaluate it over a range of one option of acting, the others as in the run or as
 given; NAME.json and NAME.png go to the run's folder ablations/.
-On a task ({", ".join(TRAINING)}): train each variant with the options of edp train that are given, in --out DIR, and
-compare them. Finished runs are used as they are, and unfinished ones are resumed."""
+On a task or your own data ({", ".join(TRAINING)}): train each variant with the options of edp train that are given, in
+--out DIR, and compare them. Finished runs are used as they are, and unfinished ones are resumed."""
 
 
 def main(argv: list[str]) -> int:
@@ -72,6 +72,7 @@ def ablate_acting(argv: list[str]) -> int:
     parser = Parser("edp ablate", DESCRIPTION, "NAME RUN")
     parser.add_argument("name", metavar="NAME", help=", ".join(ACTING))
     parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
+    parser.add_argument("--env", metavar="ID", help="environment of a run on your own data (ID or module:ID)")
     add_overwrite(parser)
     parser.add_fields(EvalOptions, "evaluation (defaults: those of the run)")
     values = parser.parse(argv)
@@ -84,12 +85,16 @@ def ablate_acting(argv: list[str]) -> int:
     from edp.cli.display import evaluation_line
     from edp.cli.locate import load_noting
     from edp.runs.directory import Run
+    from edp.runs.load import with_environment
     from edp.runs.rows import finite_or_none
 
     folder = Run.open(values.run)
     out = folder.folder / "ablations"
     check_ablation(out / values.name, values.overwrite)
     spec, found = load_noting(folder)
+    spec = with_environment(spec, values.env or "", folder)
+    if not spec.task.env:
+        raise UserError(f"{folder.folder}: has no environment to evaluate in: give one with --env")
     options = [spec.evaluation.with_values(**chosen, **{ablation.option: value}) for value in ablation.values]
     options = [replace(option, eas_spread=0.0) if option.eas == 1 else option for option in options]
     for option in options:
@@ -109,10 +114,12 @@ def ablate_acting(argv: list[str]) -> int:
 def ablate_training(argv: list[str], ablation: Training) -> int:
     parser = Parser("edp ablate", DESCRIPTION, "NAME TASK")
     parser.add_argument("name", metavar="NAME", help=", ".join(TRAINING))
-    parser.add_argument("task", metavar="TASK", help="a task's name (edp data list); options of edp train may follow")
+    parser.add_argument("task", metavar="TASK", help="a task's name (edp data list), or your own data with --env")
+    parser.add_argument("--env", metavar="ID", help="environment of your own data (ID or module:ID)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="for the runs (default: ablations/NAME)")
     add_overwrite(parser)
     values, rest = parser.parse_known_args(argv)
+    env = ["--env", values.env] if values.env else []
     varied = {word for words in ablation.variants.values() for word in words if word.startswith("--")}
     for word in rest:
         if word.split("=")[0] in varied:
@@ -125,10 +132,11 @@ def ablate_training(argv: list[str], ablation: Training) -> int:
 
     out = values.out or Path("ablations") / f"{values.name}_{values.task.replace('/', '-')}"
     check_ablation(out / values.name, values.overwrite)
+    check_environment(values.task, values.env or "", rest)
     scores, speeds, curves, entries = [], [], [], []
     for variant, words in ablation.variants.items():
         folder = out / variant.replace(" ", "-")
-        if code := train_variant([values.task, *words, *rest, "--out", str(folder)], folder):
+        if code := train_variant([values.task, *words, *rest, *env, "--out", str(folder)], folder, env):
             return code
         run = Run.open(folder)
         entry, last = summarise(run), run.training_evaluations()[-1]
@@ -145,7 +153,19 @@ def ablate_training(argv: list[str], ablation: Training) -> int:
     return 0
 
 
-def train_variant(words: list[str], folder: Path) -> int:
+def check_environment(task: str, env: str, words: list[str]) -> None:
+    """Refuse data without an environment, in which variants could be compared. ``words`` may describe its columns."""
+    from edp.training import prepare
+
+    parser = Parser("edp ablate", "")
+    parser.add_argument("--data", default="")
+    add_columns(parser)
+    given = parser.parse_known_args(words)[0]
+    if not prepare.open_source(task, data=given.data, columns=columns_of(given).meaning, env=env).task.env:
+        raise UserError(f"{task}: has no environment to evaluate in: give one with --env")
+
+
+def train_variant(words: list[str], folder: Path, env: list[str]) -> int:
     """Train a run with these words of edp train, resume it, or leave a finished one alone; return the exit code."""
     from edp.cli import train
     from edp.runs.directory import Run
@@ -155,7 +175,7 @@ def train_variant(words: list[str], folder: Path) -> int:
     run = Run.open(folder)
     if run.config.get("command") != ["edp", "train", *words]:
         raise UserError(f"{folder}: made with another command; remove it, or choose another --out")
-    return 0 if run.status["state"] == "finished" else train.main(["--resume", str(folder)])
+    return 0 if run.status["state"] == "finished" else train.main(["--resume", str(folder), *env])
 
 
 def check_ablation(path: Path, overwrite: bool) -> None:

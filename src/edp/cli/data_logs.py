@@ -146,6 +146,7 @@ def record_data(argv: list[str]) -> int:
     parser.add_argument(
         "--max-steps", type=int, metavar="…", help="cut episodes off here (default: the environment's limit, or 10,000)"
     )
+    parser.add_argument("--clip", action="store_true", help="bring actions into the environment's range")
     add_overwrite(parser)
     values = parser.parse(argv)
     for name, low in (("episodes", 1), ("seed", 0), ("max_steps", 1)):
@@ -167,6 +168,7 @@ def record_data(argv: list[str]) -> int:
             episodes=values.episodes,
             seed=values.seed,
             max_steps=values.max_steps,
+            clip=values.clip,
             on_progress=advance,
             on_note=note,
         )

@@ -291,3 +291,21 @@ def test_what_metadata_name_is_not_imported(evil_module, minari_sets_here, spec,
 )
 def test_names_that_minari_does_not_know_are_refused(minari_sets_here, name):
     assert reads_or_refuses(f"minari:{name}") is None
+
+
+def test_a_hub_that_cannot_be_reached_is_said_in_one_line(fails, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(minari, "download_dataset", lambda name: pytest.fail("its client tries many times"))
+    said = fails("data", "get", "minari:mujoco/hopper/medium-v0")
+    assert said.endswith("http://127.0.0.1:9 cannot be reached; is this machine offline?")
+
+
+def test_a_download_that_fails_is_said_in_one_line(fails, monkeypatch):
+    monkeypatch.setenv("MINARI_REMOTE", "gcp://elsewhere")  # is not asked beforehand
+
+    def fail(name):
+        raise ConnectionError("the line is down\nand so on")
+
+    monkeypatch.setattr(minari, "download_dataset", fail)
+    said = fails("data", "get", "minari:mujoco/hopper/medium-v0")
+    assert said.endswith("cannot be downloaded (ConnectionError: the line is down)")

@@ -10,6 +10,7 @@ import edp
 from edp.cli import main
 from edp.data import formats
 from edp.data.dataset import read_dataset
+from edp.data.units import fit_units
 from edp.errors import UserError
 from support.own_data import Room
 
@@ -64,11 +65,35 @@ def test_actions_outside_of_the_range_are_noted_once():
     (steps,) = log.pieces()
     count = int((np.abs(steps.actions) > 2).sum())
     assert count
-    assert said == [
-        f"{count} of 50 actions are outside of the environment's range, and are recorded as they were given"
-    ]
+    (note,) = said
+    assert note.startswith(f"{count} of 50 actions were outside of the environment's range, and recorded as they were")
     edp.record("Pendulum-v1", episodes=1, max_steps=50, on_note=said.append)
     assert len(said) == 1
+
+
+def test_clipped_actions_are_taken_and_trained_on(tmp_path, capsys, monkeypatch, fails):
+    monkeypatch.chdir(tmp_path)
+    Path("strong.py").write_text("def act(obs):\n    return [400.0 * obs[0]]\n", encoding="utf-8")
+    words = ["--env", "Pendulum-v1", "--policy", "strong:act", "--episodes", "1", "--max-steps", "40"]
+    assert main(["data", "record", "given.npz", *words]) == 0
+    assert "and recorded as they were given: training refuses them, and --clip" in capsys.readouterr().err
+    assert main(["data", "record", "clipped.npz", *words, "--clip"]) == 0
+    assert "40 of 40 actions were outside of the environment's range, and clipped" in capsys.readouterr().err
+    ranges = ["--action-low", "-2", "--action-high", "2"]
+    assert "an action outside of its range" in fails("train", "given.npz", *ranges)
+    log = edp.open_log("clipped.npz")
+    assert np.abs(read_dataset(log).action).tolist() == [[2.0]] * 40
+    units = fit_units(read_dataset(log), "none", (-2.0,), (2.0,), "")
+    units.convert_dataset(read_dataset(log), log)  # refuses actions outside of their range, as training does
+
+
+def test_the_environment_gets_the_clipped_actions():
+    """The room refuses others."""
+    with pytest.raises(UserError, match="AssertionError"):
+        edp.record("Room-v0", lambda obs: [500.0, -3.0], episodes=1)
+    with pytest.warns(UserWarning, match="15 of 15 actions were outside of the environment's range, and clipped"):
+        log = edp.record("Room-v0", lambda obs: [500.0, -3.0], episodes=1, clip=True)
+    assert next(iter(log.pieces())).actions.tolist() == [[75.0, 0.0]] * 15
 
 
 def test_recording_is_the_same_for_the_same_seed():

@@ -1,7 +1,7 @@
 """Minari's data sets. Observations of several parts become one row of numbers (see ``spaces``)."""
 
 import json
-import logging
+import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +16,7 @@ from minari.dataset.minari_storage import MinariStorage
 from minari.storage.datasets_root_dir import get_dataset_path
 
 from edp.data.checks import check_exists, refuse_other_count
+from edp.data.connection import answers
 from edp.data.environments import plain_environment
 from edp.data.formats import Format
 from edp.data.formats.hdf5 import is_in_other_files, is_written
@@ -26,6 +27,8 @@ from edp.errors import UserError, counted, first_line, printable
 from edp.files import refuse_existing
 
 PREFIX = "minari:"
+HUGGING_FACE = "hf://"
+ANSWER_TIME = 15.0  # seconds
 GATHER = 4096  # steps, at least, in a piece
 WIDEST = 2**20  # numbers in an observation
 
@@ -46,12 +49,30 @@ def minari_path(name: str) -> Path:
 def download_minari(name: str) -> Path:
     """Download one of the data sets that Minari publishes."""
     path = minari_path(name)
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it reports every attempt
     try:
+        check_hub(name)
         minari.download_dataset(name)
+    except UserError:
+        raise
     except Exception as error:  # Minari's network libraries raise many kinds
         raise UserError(f"{PREFIX}{name}: cannot be downloaded ({type(error).__name__}: {first_line(error)})") from None
     return path
+
+
+def check_hub(name: str) -> None:
+    """Refuse a download if its server does not answer: the client of Hugging Face would try many times."""
+    if not os.environ.get("MINARI_REMOTE", HUGGING_FACE).startswith(HUGGING_FACE):
+        return
+    from huggingface_hub import constants
+    from huggingface_hub.utils import logging
+
+    logging.set_verbosity_error()  # it reports every attempt
+    try:
+        reached = answers(constants.ENDPOINT, ANSWER_TIME)
+    except UserError:  # of the certificate, for which the client may have other settings
+        return
+    if not reached:
+        raise UserError(f"{PREFIX}{name}: {constants.ENDPOINT} cannot be reached; is this machine offline?")
 
 
 def open_minari(name: str) -> Log:

@@ -3,7 +3,7 @@
 import json
 import warnings
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -54,12 +54,6 @@ class Recorder(gymnasium.Wrapper):
         ends = [number for number, step in enumerate(self.steps, 1) if step[3] or step[4]]
         return [end - start for start, end in zip([0, *ends], ends, strict=False)]
 
-    def outside(self) -> int:
-        """Count the actions that were outside of the environment's range."""
-        actions, space = np.array([step[1] for step in self.steps]), cast(spaces.Box, self.action_space)
-        low, high = (side.astype(np.float32).ravel() for side in (space.low, space.high))
-        return int(((actions < low) | (actions > high)).any(axis=1).sum())
-
     def log(self) -> Log:
         if not self.steps:
             raise UserError("nothing has been recorded: reset the environment and step through it first")
@@ -93,18 +87,21 @@ def record(
     episodes: int = 10,
     seed: int = 0,
     max_steps: int | None = None,
+    clip: bool = False,
     on_progress: Callable[[int], None] = lambda done: None,
     on_note: Callable[[str], None] = warnings.warn,
 ) -> Log:
     """Record whole episodes of a policy (any callable from observation to action), or of random actions without one.
 
     Episode ``i`` starts with the seed ``seed + i``. It is cut off after ``max_steps``, by default the environment's
-    limit or 10,000 steps. If the policy has a method ``reset``, it is called before each episode.
+    limit or 10,000 steps. If the policy has a method ``reset``, it is called before each episode. With ``clip``,
+    actions are brought into the environment's range before they are taken: training refuses actions outside of it.
     """
     recorder = Recorder(open_env(env, max_steps))
     recorder.action_space.seed(seed)
     act = policy or (lambda obs: recorder.action_space.sample())
     begin = getattr(policy, "reset", None)
+    outside = 0
     for number in range(episodes):
         where = f"in episode {number}"
         obs, _ = call_user_code(f"the environment, {where}", recorder.reset, seed=seed + number)
@@ -114,6 +111,9 @@ def record(
         while not over:
             chosen = call_user_code(f"the policy, {where}", act, obs)
             action = checked_action(chosen, recorder.action_space, obs)
+            within = clipped(action, recorder.action_space)
+            outside += bool((within != action).any())
+            action = within if clip else action
             obs, _, terminal, timeout, _ = call_user_code(f"the environment, {where}", recorder.step, action)
             over = terminal or timeout
         on_progress(number + 1)
@@ -121,12 +121,10 @@ def record(
     if cut:
         what = "1 episode was" if episodes == 1 else f"{cut} of {episodes} episodes were"
         on_note(f"{what} cut off after {MOST_STEPS:,} steps: the environment has no limit")
-    outside = recorder.outside()
     if outside:
-        on_note(
-            f"{outside:,} of {len(recorder.steps):,} actions are outside of the environment's range, and are recorded "
-            "as they were given"
-        )
+        which = f"{outside:,} of {len(recorder.steps):,} actions were outside of the environment's range"
+        what = "clipped" if clip else "recorded as they were given: training refuses them, and `clip` clips them"
+        on_note(f"{which}, and {what}")
     return recorder.log()
 
 
@@ -156,6 +154,11 @@ def checked_action(action: Any, space: Any, obs: Any) -> np.ndarray:
     if numbers.size != int(np.prod(space.shape)) or not np.isfinite(numbers).all():
         raise UserError(f"the policy returned {action!r} for {obs!r}, and an action is {space.shape} finite numbers")
     return numbers.reshape(space.shape)
+
+
+def clipped(action: np.ndarray, space: Any) -> np.ndarray:
+    """Bring an action into the range of its space; a range may be infinite."""
+    return np.clip(action, space.low, space.high)
 
 
 def load_callable(name: str) -> Policy:
