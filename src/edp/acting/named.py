@@ -136,6 +136,7 @@ def as_times(name: str, column: Any, time_format: str) -> np.ndarray:
     """Times in seconds, as they are read from a file: of texts, dates and numbers."""
     import pyarrow as pa
 
+    from edp.data.formats.arrow import Place
     from edp.data.formats.times import arrow_times
 
     try:
@@ -145,7 +146,7 @@ def as_times(name: str, column: Any, time_format: str) -> np.ndarray:
         times = pa.array(cells if cells.dtype.kind != "O" else cells.tolist())
         if pa.types.is_timestamp(times.type):
             times = times.cast(pa.timestamp("us", times.type.tz), safe=False)
-        return arrow_times(times, name, OBSERVATION, 0, time_format)
+        return arrow_times(times, name, Place(OBSERVATION, 0), time_format)
     except (pa.ArrowException, UserError, TypeError, ValueError, OverflowError):
         written = time_format or "2026-03-02 06:00"
         shown = ", ".join(map(repr, list(column)[:3]))
