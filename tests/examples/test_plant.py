@@ -61,7 +61,7 @@ def test_every_damage_is_named(logs, name, capsys):
 
 def test_texts_among_numbers_are_named(logs, fails, capsys):
     message = fails("data", "check", logs / "text_column.csv", "--columns", PLANT / "columns.toml", "--no-picture")
-    assert "'Bad Input' in column 'draw_l_min', line 5, is not a number: name it in --missing-texts" in message
+    assert "'Bad Input' in column 'draw_l_min', row 3 (line 5), is not a number: name it in --missing-texts" in message
     options = ["--missing-texts", "Bad Input", "--missing", "ffill"]
     code, found, _ = findings(logs / "text_column.csv", capsys, *options)
     assert (code, found) == (0, [("note", "cells of 'draw_l_min' filled: 27")])
