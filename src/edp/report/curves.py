@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from edp.report.collect import Entry
+from edp.report.published import PAPER_VALUES
 from edp.report.series import DISTANCE, Series, seed_series
 from edp.report.tables import flat_options, option_text, score_kind
 from edp.runs.scores import LAST, nan_mean, number_table
@@ -86,7 +87,7 @@ def score_curve(entry: Entry) -> RunCurve | None:
 
 def other_curves(entry: Entry) -> list[RunCurve]:
     """Build the curves of a run's losses and of its values by offline evaluation."""
-    options, curves = flat_options(entry.config), []
+    options, curves = PAPER_VALUES | flat_options(entry.config), []  # a run older than an option has the paper's value
     for kind, found in (("training", entry.losses), ("held out", entry.held_out)):
         for name, series in found.items():
             depends = {option: options.get(option) for option in DEPENDS_ON.get(name, OTHERS)}
