@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # The colours of runs, in this order, in figures and on the page.
 COLOURS = ["#2f7ed8", "#d9641e", "#2a9d5c", "#b455c9", "#c9a400", "#d23f57", "#1ba3b3", "#8d6e4f", "#7a85ff", "#7f8a94"]
-BLUE, ORANGE = COLOURS[:2]
+BLUE, ORANGE, GREEN = COLOURS[:3]
 GREY, LIGHT = "#6b7280", "#c3c8cf"
 SMALL_TEXT = {"fontsize": 7.5, "color": "0.3"}
 FIGURE_STYLE = {

@@ -11,7 +11,7 @@ import pytest
 from edp.acting import inspect
 from edp.cli import main
 from edp.data import tasks
-from edp.report import page
+from edp.report import behaviour, page
 from edp.report.collect import read_runs
 
 SMALL = ["--steps", "4", "--epoch-steps", "2", "--hidden", "8", "--batch-size", "16", "--episodes", "1", "--quiet"]
@@ -121,7 +121,7 @@ def test_paths_in_a_maze(tmp_path, monkeypatch):
         assert np.abs(path["points"][0]).max() < 0.2  # the ant starts at the origin
         assert 0 < path["goal"][0] < 2 and 8 < path["goal"][1] < 10
     (entry,) = read_runs([run])
-    drawn = page.maze_paths(entry)
+    drawn = behaviour.maze_paths(entry)
     assert drawn and len(drawn["walls"]) == 18 and len(drawn["paths"]) == inspect.PATHS
 
 
@@ -158,7 +158,7 @@ def test_two_actions_are_a_plane(tmp_path):
     for name in ("data", "policy"):
         points = np.array(found["plane"][name])
         assert (points >= [10, 0]).all() and (points <= [20, 5]).all()
-    assert "episode" not in found and '"plane":{"data":[[' in text and "both actions" in text
+    assert "episode" not in found and '"plane":{"data":[[' in text and '"names":["action_0","action_1"]' in text
 
 
 def test_a_state_and_an_action_are_a_plane(tmp_path):
@@ -175,7 +175,7 @@ def test_a_state_and_an_action_are_a_plane(tmp_path):
     assert (data >= [49.99, 10]).all() and (data <= [60.01, 20]).all()
     known = {tuple(row.split(",")[:2]) for row in rows}
     assert all(min(np.hypot(s - float(a), t - float(b)) for a, b in known) < 0.01 for s, t in data[:9])
-    assert "state (across) and action" in text
+    assert '"names":["state","action"]' in text
 
 
 def test_an_environment_of_one_s_own_is_made_on_the_user_s_word_alone(hopper_file, tmp_path, capsys, fails):

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fake import ablate, make
+from fake import ablate, make, make_own
 
 from edp.cli import main
 
@@ -66,8 +66,8 @@ def test_the_command_adds_them_and_the_speed(tmp_path, monkeypatch, fails, capsy
     (tmp_path / "bench.json").write_text(json.dumps({"variants": rows}), encoding="utf-8")
     assert main(["report", "--paper", "--bench", "bench.json", "--out", "all.md"]) == 0
     text = (tmp_path / "all.md").read_text(encoding="utf-8")
-    assert "| EDP | 116.21 | 47.2 | 411.79 |  |" in text
-    for number in range(1, 8):
+    assert "| EDP | 116.21 | 47.2 | 411.79 |\n" in text
+    for number in (2, 4, 5, 6, 7):
         assert f"The paper's Table {number}: " in text
     assert "repeats that of CQL" in text
     assert main(["report", "--paper"]) == 0
@@ -102,3 +102,13 @@ def test_the_command_writes_them_again_and_again(tmp_path, monkeypatch, capsys, 
     monkeypatch.setattr(time, "sleep", interrupt)
     main(["report", "--figures", "f", "--watch"])
     assert sorted(path.name for path in Path("f").iterdir()) == [f"curves-hopper-medium-v2.{k}" for k in ("png", "svg")]
+
+
+def test_figures_of_runs_on_logs_are_none_and_it_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    make_own(Path("runs/a"))
+    assert main(["report", "--figures", "figures", "--paper"]) == 0
+    found = capsys.readouterr()
+    assert found.out == "report.html\n" and "no figures" in found.err
+    assert not list(Path("figures").iterdir())
+    assert "None of these runs can be put beside the paper" in Path("report.html").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from fake import make
+from fake import make, make_own, verdict, write
 
 from edp.cli import main
 
@@ -36,6 +36,19 @@ def test_it_has_a_line_for_each_run_on_a_narrow_terminal(tmp_path, capsys, monke
     assert "damaged" in rows[1] and "begun: " in shown  # and why, below
 
 
+def test_columns_without_content_are_not_shown(tmp_path, capsys):
+    make_own(tmp_path / "a")
+    assert main(["runs", str(tmp_path)]) == 0
+    head = capsys.readouterr().out.splitlines()[1]
+    assert head.replace("┃", " ").split() == ["run", "task", "method", "seeds", "steps", "state"]
+    write(tmp_path / "a" / "offline.jsonl", [{"step": 12000, "values": [1.0], "verdict": verdict()}])
+    make(tmp_path / "b")
+    assert main(["runs", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(name in lines[1] for name in ("score", "evaluations", "verdict"))
+    assert "better" in lines[3] and "better" not in lines[4]
+
+
 def test_json_has_the_score_and_the_curve_of_a_report(tmp_path, capsys):
     from edp.report.collect import read_run
 
@@ -58,6 +71,7 @@ def test_json_has_the_score_and_the_curve_of_a_report(tmp_path, capsys):
         "seeds": 3,
         "steps": 12000,
         "of": 12000,
+        "verdict": None,
         "state": "finished",
         "reason": "",
         "failed_seeds": {"2": "the loss is NaN"},

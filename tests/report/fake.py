@@ -81,6 +81,35 @@ def make(
     return folder
 
 
+OWN_TASK = {"name": "log.csv", "env": "", "domain": "own", "min_return": 0.0, "max_return": 100.0}
+
+
+def make_own(folder: Path, file: str = "log.csv", failed: int | None = None, **options) -> Path:
+    """Write a run on a log without an environment, in which the seed ``failed`` has no numbers after the start."""
+    make(folder, own_task=OWN_TASK | {"action_names": ["valve_%", "heater_%"]}, **options)
+    (folder / "evaluations.jsonl").unlink()
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config |= {"task": file, "file": f"/data/{file}"}
+    config["units"] |= {"low": [0.0, -5.0], "high": [100.0, 5.0]}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    path = folder / "validations.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for number, row in enumerate(rows):
+        seeds = len(row["metrics"]["bc_loss"])
+        bars = [{"histogram": np.eye(24)[[seed, 23]].tolist(), "distance": 1.0 + seed} for seed in range(seeds)]
+        row["actions"] = {"data": {"histogram": np.full((2, 24), 1 / 24).tolist()}, "policy": bars}
+        if failed is not None and number:
+            for values in row["metrics"].values():
+                values[failed] = None
+    write(path, rows)
+    return folder
+
+
+def verdict(**changes) -> dict:
+    content = {"sentence": "Better by 2 € a day.", "word": "better", "policy": -8.0, "log": -10.0, "unit": "€ a day"}
+    return content | {"difference": [0.5, 2.0, 3.5], "operators": {"anna": -9.0, "bert": -11.0}} | changes
+
+
 def look(folder: Path) -> None:
     """Write what inspecting its policy in a maze would have written."""
     rng = np.random.default_rng(0)

@@ -1,10 +1,11 @@
 """The page in a real browser."""
 
+import json
 import shutil
 import time
 
 import pytest
-from fake import HOSTILE, entries, look, make
+from fake import HOSTILE, entries, look, make, make_own, verdict, write
 
 from edp.report.page import build_page
 from edp.report.paper_tables import paper_tables
@@ -62,6 +63,8 @@ def page(tmp_path_factory):
     make(folder / "b", algorithm="iql", level=60)
     make(folder / "c", task="walker2d-medium-v2", level=70, device=HOSTILE)
     make(folder / HOSTILE.replace("/", "-"), algorithm="crr", level=30)
+    own = make_own(folder / "own", failed=0)
+    write(own / "offline.jsonl", [{"step": 9000, "values": [1.0, None, 2.0], "verdict": verdict(sentence=HOSTILE)}])
     bad = make(folder / "bad")
     (bad / "config.json").write_text("{", encoding="utf-8")
     file = folder / "report.html"
@@ -101,10 +104,25 @@ def test_it_opens_without_errors_and_draws_its_curves(opened):
 
 def test_what_a_policy_does_is_drawn(opened):
     count = lambda what: len(opened.find_elements("css selector", what))  # noqa: E731
-    assert count("#looks-0 .pair figure") == 5  # three actions, and two densities
+    assert (count("#looks-0 .histogram"), count("#looks-0 .pair figure")) == (3, 2)  # actions, and densities
     assert (count("#looks-0 .wall"), count("#looks-0 .path"), count("#looks-0 .taken")) == (20, 1, 10)
-    assert "One episode: 40 steps, return 1.5." in opened.find_element("id", "looks-0").text
+    assert (
+        "One episode: 40 steps, return 1.5; the policy after 12,000 steps." in opened.find_element("id", "looks-0").text
+    )
     assert errors(opened) == []
+
+
+def test_actions_of_a_log_have_a_legend_and_named_axes(opened):
+    data = json.loads(opened.find_element("id", "data").get_attribute("textContent"))
+    (number,) = [i for i, run in enumerate(data["looks"]) if run["name"].startswith("own:")]
+    host = opened.find_element("id", f"looks-{number}")
+    assert [each.text for each in host.find_elements("css selector", ".legend > span")] == [
+        "in the log",
+        "of the policy",
+    ]
+    texts = [each.text for each in host.find_elements("css selector", ".histogram:first-of-type text")]
+    assert {"valve_%", "share of the states", "0", "100"} <= set(texts)
+    assert "after 11,000 steps (the run has 12,000)" in host.text
 
 
 def test_script_in_names_is_text(opened):
@@ -160,10 +178,12 @@ def test_what_was_not_seen_yet_is_drawn_for_the_printer(browser, page):
 def test_a_click_on_a_name_switches_its_curve_off_and_on(opened):
     chart = "#curves-0 .chart polyline"
     before = len(opened.find_elements("css selector", chart))
+    data = json.loads(opened.find_element("id", "data").get_attribute("textContent"))
+    curves = [curve for chart in data["tasks"][0]["charts"] for curve in chart["curves"] if curve["run"] == 0]
     name = opened.find_element("css selector", "#curves-0 .legend button")
     opened.execute_script("arguments[0].click()", name)
     assert name.get_attribute("aria-pressed") == "false"
-    assert len(opened.find_elements("css selector", chart)) == before - 2  # of scores and of losses
+    assert len(curves) == 13 and len(opened.find_elements("css selector", chart)) == before - 13
     opened.execute_script("arguments[0].click()", name)
     assert len(opened.find_elements("css selector", chart)) == before
 

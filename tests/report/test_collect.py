@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from fake import entries, make, texts, write
+from fake import entries, make, write
 
 from edp.cli import main
 from edp.report.collect import read_runs
@@ -67,7 +67,9 @@ def test_half_written_and_foreign_lines_are_passed_over(tmp_path):
 def test_a_run_that_has_only_begun(tmp_path):
     folder = make(tmp_path / "a", evaluations=0, state="running")
     assert "<td>killed</td>" in build_page(entries(folder), "t").replace(' class="killed"', "")  # no lock
-    assert texts(score_table(entries(folder)))[0][2:4] == ["", ""]
+    assert score_table(entries(folder)).rows == []
+    table = score_table(entries(folder, make(tmp_path / "b")))
+    assert len(table.rows) == 1 and "Without a score so far: a." in table.notes
 
 
 def test_an_older_schema_is_read(tmp_path):

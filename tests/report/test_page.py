@@ -1,15 +1,16 @@
 """The page, without a browser."""
 
 import json
+import re
 import shutil
 import time
 
 import pytest
-from fake import HOSTILE, entries, make
+from fake import HOSTILE, entries, make, make_own, verdict, write
 
 from edp.report.markup import markdown
 from edp.report.page import build_page, page_data
-from edp.report.tables import score_table
+from edp.report.tables import result_tables, score_table
 from support.untraced import untraced
 
 
@@ -29,9 +30,48 @@ def test_text_of_a_run_is_text_everywhere(tmp_path):
 
 def test_oms_is_drawn_where_the_table_has_it(tmp_path):
     found = entries(make(tmp_path / "a"))
-    (run,) = page_data(found)["tasks"][0]["runs"]
-    assert run["oms"][-1] == pytest.approx(score_table(found).rows[0][3].value, abs=1e-3)
-    assert run["rat"][-1] == pytest.approx(score_table(found).rows[0][2].value, abs=1e-3)
+    scores, *_ = page_data(found)["tasks"][0]["charts"]
+    (curve,) = scores["curves"]
+    assert scores["wide"] and scores["name"] == "normalised score"
+    assert curve["oms"][-1] == pytest.approx(score_table(found).rows[0][3].value, abs=1e-3)
+    assert curve["rat"][-1] == pytest.approx(score_table(found).rows[0][2].value, abs=1e-3)
+
+
+def headings(page):
+    return re.findall(r"<h2>(.*?)</h2>", page)
+
+
+def test_a_page_of_logs_opens_with_what_there_is(tmp_path):
+    run = make_own(tmp_path / "a")
+    write(run / "offline.jsonl", [{"step": 12000, "values": [1.0, 2.0, 3.0], "verdict": verdict()}])
+    page = build_page(entries(run), "t")
+    opening = ["Better than the log?", "Losses on held-out episodes", "Training", "What the policies do", "Runs"]
+    assert headings(page)[:5] == opening
+    assert '<p class="lead">a: Better by 2 € a day.</p>' in page and '<td class="better">better</td>' in page
+    assert "RAT" not in page.split("<script")[0] and "OMS" not in page.split("<script")[0]
+
+
+def test_a_page_of_both_kinds_has_scores_for_those_that_have_some(tmp_path):
+    found = entries(make(tmp_path / "env"), make_own(tmp_path / "own"))
+    page = build_page(found, "t")
+    assert headings(page)[:4] == ["Scores", "Losses on held-out episodes", "Training", "What the policies do"]
+    scores, losses = result_tables(found)
+    assert [row[0].text for row in scores.rows] == ["hopper-medium-v2"]
+    assert [row[0].text for row in losses.rows] == ["own"]
+
+
+def test_states_that_need_attention_are_counted_at_the_top(tmp_path):
+    make(tmp_path / "a"), make(tmp_path / "b", state="failed"), make(tmp_path / "c", state="failed")
+    assert "<p>3 runs, 2 of them failed; made by" in build_page(entries(tmp_path), "t")
+
+
+def test_a_run_has_a_colour_of_its_own_as_long_as_there_are_enough(tmp_path):
+    runs = [make(tmp_path / str(i), task=f"{kind}-medium-v2") for i, kind in enumerate(("hopper", "walker2d") * 4)]
+    colours = lambda found: [run["colour"] for run in page_data(found)["speed"]["runs"]]  # noqa: E731
+    assert len(set(colours(entries(*runs)))) == 8
+    more = entries(*runs, *(make(tmp_path / f"{i}b") for i in range(8)))
+    names = {run["name"]: run["colour"] for panel in page_data(more)["tasks"] for run in panel["runs"]}
+    assert names == {run["name"]: run["colour"] for run in page_data(more)["speed"]["runs"]}
 
 
 def test_the_page_asks_for_nothing_from_elsewhere(tmp_path):

@@ -4,6 +4,7 @@ import pytest
 from fake import change_config, column_after, make
 
 from edp.report.collect import read_runs
+from edp.report.markup import latex, markdown
 from edp.report.paper_tables import paper_table, paper_tables
 from edp.report.published import COLUMNS, PUBLISHED_TABLES
 
@@ -40,9 +41,30 @@ def test_runs_are_found_for_their_columns(tmp_path):
     assert column_after(paper_table("overall", entries), "CRR EDP", task) == ""
 
 
+def test_tables_show_tasks_and_columns_with_runs_alone(tmp_path):
+    found = {table.title.partition(":")[0]: table for table in paper_tables(read_runs([make(tmp_path / "a").parent]))}
+    assert list(found) == [f"The paper's Table {number}" for number in (2, 4, 5, 6, 7)]  # 3 has other tasks
+    overall = found["The paper's Table 2"]
+    assert [row[0].text for row in overall.rows] == ["hopper-medium-v2"]
+    assert overall.columns.count("ours") == 1 and overall.columns[overall.columns.index("ours") - 1] == "TD3+BC EDP"
+    assert all(cell.text for row in overall.rows for cell in row)
+
+
+def test_one_sentence_if_there_is_no_run_to_compare(tmp_path):
+    for folders in ([], [make(tmp_path / "a", regenerated=True)]):
+        (table,) = paper_tables(read_runs(folders))
+        assert table.rows == [] and "None of these runs can be put beside the paper's numbers" in table.notes[0]
+        assert markdown(table).count("\n") < 6 and "|" not in markdown(table)
+        assert "tabular" not in latex(table)
+
+
 def test_domains_and_hyper_parameters(tmp_path):
-    first, *_ = found = paper_tables(read_runs([make(tmp_path / "a").parent]))
-    assert [cell.text for cell in first.rows[0]] == ["locomotion", "89.4", "89.4", "", "90.3", ""]
+    for kind in ("complete", "partial", "mixed"):
+        make(tmp_path / kind, task=f"kitchen-{kind}-v0", level=40)
+    first, *_ = found = paper_tables(read_runs([tmp_path]))
+    assert first.columns == ["domain", "Diffusion-QL", "DQL (JAX)", "EDP", "ours"]
+    ((domain, *numbers, ours),) = ([cell.text for cell in row] for row in first.rows)
+    assert domain == "kitchen" and len(numbers) == 3 and 35 < float(ours) < 50
     (hyper,) = [table for table in found if "hyper" in table.title]
     for row in hyper.rows:
         assert [cell.text for cell in row[1::2]] == [cell.text for cell in row[2::2]]  # ours are the paper's

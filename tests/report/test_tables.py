@@ -7,7 +7,7 @@ from fake import change_config, entries, make, texts, write
 
 from edp.report.page import build_page
 from edp.report.statistics import mean_interval
-from edp.report.tables import common_versions, difference_table, method_table, report_tables, score_table
+from edp.report.tables import common_versions, difference_table, method_table, result_tables, score_table
 
 
 def test_scores_are_those_of_all_seeds_beside_the_paper_s(tmp_path):
@@ -56,8 +56,8 @@ def test_methods_stand_side_by_side(tmp_path):
 
 def test_columns_of_the_paper_that_would_be_empty_are_left_out(tmp_path):
     known, own = make(tmp_path / "a"), make(tmp_path / "b", file="/data/mine.hdf5")
-    assert "paper: best" in report_tables(entries(known))[0].columns
-    table = report_tables(entries(own))[0]
+    assert "paper: best" in result_tables(entries(known))[0].columns
+    table = result_tables(entries(own))[0]
     assert not [name for name in table.columns if name.startswith("paper")]
     assert all(len(row) == len(table.columns) for row in table.rows)
 

@@ -46,6 +46,7 @@ def main(argv: list[str]) -> int:
     )
     values = parser.parse(argv)
 
+    from edp.cli.progress import note
     from edp.files import check_page
     from edp.report import collect
 
@@ -71,11 +72,13 @@ def main(argv: list[str]) -> int:
         if values.figures:
             draw_figures(values, collect.read_runs(values.runs), rates)
         look_at_all(found, values.env)
-    write_report(values, kind, out, rates)
+    drawn = write_report(values, kind, out, rates)
     values.overwrite = True  # with --watch
     print(printable(str(out)), flush=True)
-    if values.figures:
+    if drawn:
         print(printable(str(values.figures)), flush=True)
+    elif values.figures:
+        note("no figures: they show scores and ablations, and these runs have none")
     while values.watch:
         time.sleep(values.every)
         write_report(values, kind, out, rates)
@@ -115,19 +118,19 @@ def look_at_all(folders: list[Path], env: str | None) -> None:
             advance(done)
 
 
-def write_report(values, kind: str, out: Path, rates: dict[tuple[str, str], float] | None) -> None:
-    """Read the runs, and write the report and the figures."""
+def write_report(values, kind: str, out: Path, rates: dict[tuple[str, str], float] | None) -> bool:
+    """Read the runs, and write the report and the figures. Returns whether figures were written."""
     from edp.files import write_errors, write_text
     from edp.report.collect import read_runs
     from edp.report.paper_tables import paper_tables
 
-    entries, pictures = read_runs(values.runs), {}
+    entries, pictures, figures = read_runs(values.runs), {}, {}
     ablated = any((entry.folder / "ablations").is_dir() for entry in entries)
     if values.figures or (kind == "html" and (values.paper or ablated)):
         from edp.drawing import data_uri, save_figures
 
         figures = draw_figures(values, entries, rates)
-        if values.figures:
+        if values.figures and figures:
             save_figures(figures, values.figures)
         pictures = {name: data_uri(figure) for name, figure in figures.items() if not name.startswith("curves-")}
     more = paper_tables(entries, rates) if values.paper else []
@@ -139,6 +142,7 @@ def write_report(values, kind: str, out: Path, rates: dict[tuple[str, str], floa
         text = tables_text(entries, more, kind)
     with write_errors(out):
         write_text(out, text.encode(errors="replace").decode())  # names of folders may not be valid UTF-8
+    return bool(values.figures and figures)
 
 
 def draw_figures(values, entries: list, rates: dict[tuple[str, str], float] | None) -> dict:
@@ -156,9 +160,9 @@ def tables_text(entries: list, more: list, kind: str) -> str:
     """Write all tables as Markdown or LaTeX."""
     from edp.files import MADE_BY
     from edp.report.markup import LATEX_PACKAGES, latex, markdown
-    from edp.report.tables import difference_table, report_tables
+    from edp.report.tables import difference_table, result_tables, run_table
 
-    tables = [*report_tables(entries, more), difference_table(entries)]
+    tables = [*result_tables(entries), *more, run_table(entries), difference_table(entries)]
     form, begin = {"md": (markdown, f"<!-- {MADE_BY} -->\n"), "tex": (latex, f"% {MADE_BY}\n{LATEX_PACKAGES}")}[kind]
     return begin + "\n".join(form(table) for table in tables if table.rows or table.notes)
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from edp.cli.parser import Parser
 
-DESCRIPTION = """List runs: what each trains, how far it is, its score (the mean of the last ten evaluations), and
-whether it is running, finished, stopped, killed or failed. Damaged runs are listed with the error."""
+DESCRIPTION = """List runs: what each trains, how far it is, its score (the mean of the last ten evaluations) or the
+verdict of edp eval --offline, and whether it is running, finished, stopped, killed or failed. Damaged runs are listed
+with the error."""
 NARROW = 110  # columns of a terminal, below which the table has fewer columns
 
 
@@ -41,6 +42,7 @@ def run_row(folder: Path) -> dict[str, Any]:
     try:
         entry = summarise(Run.open(folder))
         curve = entry.curve
+        verdict = entry.last_offline.verdict if entry.last_offline else None
         score = float("nan") if curve is None else float(nan_mean(curve.rat))
         row = {
             "run": str(folder),
@@ -52,6 +54,7 @@ def run_row(folder: Path) -> dict[str, Any]:
             "of": entry.budget,
             "rat": None if score != score else score,
             "curve": [] if curve is None else [round(float(mean), 2) for mean in curve.means],
+            "verdict": verdict.word or None if verdict else None,
             "state": entry.state,
             "reason": entry.reason,
             "failed_seeds": entry.failed_seeds,
@@ -74,42 +77,49 @@ def print_runs(rows: list[dict[str, Any]], folders: list[Path]) -> None:
     from edp.report.markup import on_one_line
 
     console = Console(width=None if sys.stdout.isatty() else 160)
+    if not rows:
+        console.print(escape(on_one_line(f"no runs in {', '.join(map(str, folders))}")), highlight=False)
+        return
     narrow = console.width < NARROW
+    lines = [run_cells(row, narrow) for row in rows]
+    names = [name for name in lines[0] if any(line[name] for line in lines)]
     if narrow:
-        room = max(8, (console.width - 40) // 3)  # for each of the texts
-        texts = [Column(name, no_wrap=True, overflow="ellipsis", max_width=room) for name in ("run", "task", "method")]
-        table = Table(*texts, *(Column(name) for name in ("done", "score", "curve", "state")), box=SIMPLE_HEAD)
+        room = max(8, (console.width - 40 - 12 * ("verdict" in names)) // 3)  # for each of the texts
+        short = {"no_wrap": True, "overflow": "ellipsis", "max_width": room}
+        columns = [Column(name, **short) if name in ("run", "task", "method") else Column(name) for name in names]
+        table = Table(*columns, box=SIMPLE_HEAD)
         table.padding = (0, 1, 0, 0)
     else:
-        columns = ("run", "task", "method", "seeds", "steps", "score", "evaluations", "state")
-        table = Table(*(Column(name, overflow="fold") for name in columns))
-    for row in rows:
-        table.add_row(*(escape(on_one_line(str(cell))) for cell in run_cells(row, narrow)))
-    console.print(table if rows else escape(on_one_line(f"no runs in {', '.join(map(str, folders))}")), highlight=False)
+        table = Table(*(Column(name, overflow="fold") for name in names))
+    for line in lines:
+        table.add_row(*(escape(on_one_line(line[name])) for name in names))
+    console.print(table, highlight=False)
     for row in rows if narrow else ():
         if why := "; ".join(failure_reasons(row)):
             console.print(f"{on_one_line(Path(row['run']).name)}: {on_one_line(why)}", highlight=False, markup=False)
 
 
-def run_cells(row: dict[str, Any], narrow: bool = False) -> list[str]:
-    """Return the cells of a run's line in the table."""
+def run_cells(row: dict[str, Any], narrow: bool = False) -> dict[str, str]:
+    """Return the cells of a run's line in the table, by column. Columns that are empty in all lines are not shown."""
     from edp.cli.terminal import sparkline
 
     name, state = Path(row["run"]).name if narrow else row["run"], row["state"]
     if not narrow and (why := "; ".join(failure_reasons(row))):
         state += f": {why}"
+    progress = ["done"] if narrow else ["seeds", "steps"]
+    names = ["task", "method", *progress, "score", "curve" if narrow else "evaluations", "verdict"]
     if row["state"] == "damaged":
-        return [name, *[""] * (5 if narrow else 6), state]
+        return {"run": name, **dict.fromkeys(names, ""), "state": state}
     share = f"{row['steps'] / row['of']:.0%}"
-    return [
-        name,
+    cells = [
         row["task"],
         f"{row['algorithm']} + {row['policy']}",
         *([share] if narrow else [str(row["seeds"]), f"{row['steps']:,} of {row['of']:,}"]),
         "" if row["rat"] is None else f"{row['rat']:.1f}",
         sparkline(row["curve"], 8 if narrow else 20),
-        state,
+        row["verdict"] or "",
     ]
+    return {"run": name, **dict(zip(names, cells, strict=True)), "state": state}
 
 
 def failure_reasons(row: dict[str, Any]) -> list[str]:

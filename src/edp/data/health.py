@@ -31,7 +31,7 @@ def examine_log(log: Log, low: Sequence[float] = (), high: Sequence[float] = ())
     rows, last, apart = 0, None, 0
     moments: dict[str, Moments] = {}
     rounding = Rounding()
-    rewards, terminals, timeouts, kept = [], [], [], []
+    rewards, terminals, timeouts, kept, times = [], [], [], [], []
     every = max(1, log.size // SAMPLE)
     for steps in checked_pieces(log, finite=False):
         parts = {"observation": steps.observations, "action": steps.actions, "reward": steps.rewards[:, None]}
@@ -42,7 +42,10 @@ def examine_log(log: Log, low: Sequence[float] = (), high: Sequence[float] = ())
         terminals.append(steps.terminals)
         timeouts.append(steps.timeouts)
         apart += count_disagreements(last, steps)
-        kept.append(steps.rows(slice(-rows % every, None, every)))
+        chosen = slice(-rows % every, None, every)
+        kept.append(steps.rows(chosen))
+        if (known := log.piece_times()) is not None:
+            times.append(known[chosen])
         rows, last = rows + len(steps.rewards), steps.rows(slice(-1, None))
     if not rows:
         raise UserError(f"{log.name}: no transitions in it")
@@ -50,6 +53,7 @@ def examine_log(log: Log, low: Sequence[float] = (), high: Sequence[float] = ())
     health.columns = [column for kind in moments for column in summarise_columns(kind, moments[kind], log, rows)]
     health.rewards = np.concatenate(rewards)
     health.sample = sample = join_steps(kept)
+    health.every, health.times = every, np.concatenate(times) if times else None
     health.count_episodes(np.concatenate(terminals), np.concatenate(timeouts))
     health.findings = [
         *(Finding("error", what, "training refuses it") for what in log.refused),

@@ -83,6 +83,7 @@ class Log:
     refused: list[str] = field(default_factory=list)  # reasons to refuse the log, found while ``pieces`` is read
     findings: Callable[[], list[Any]] = list  # what was found while ``pieces`` was read (edp.data.findings.Finding)
     read_from: tuple[Path, ...] = ()  # the files and folders on the disk
+    piece_times: Callable[[], np.ndarray | None] = lambda: None  # of the rows that ``pieces`` yielded last, in seconds
     row_text: Callable[[int], str] = "row {}".format  # how messages name a row, counted over all pieces
 
 

@@ -1,5 +1,6 @@
 """A page with pictures of a log."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,55 +8,84 @@ import numpy as np
 
 from edp.data.health import Health
 from edp.data.log import LARGEST, Steps
-from edp.drawing import BLUE, GREY, ORANGE, drawing_style, save_figure
+from edp.data.traces import DrawnColumn, Shades, draw_trace
+from edp.data.typical import find_typical
+from edp.drawing import BLUE, GREEN, GREY, ORANGE, drawing_style, fitted_text, save_figure
 from edp.errors import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 POINTS = 5000  # in the projection
-ACROSS = 4  # pictures in a row
 HISTOGRAMS = 12  # of actions, and of observations if there are at most this many
-OBSERVATIONS = 40  # bars
+OBSERVATIONS = 40  # bars, or traces
 QUANTILES = (0, 0.05, 0.25, 0.5, 0.75, 0.95, 1)
+WIDTH = 12  # columns of the grid of pictures
 
 
-def draw_health(health: Health, path: Path) -> None:
-    """Draw returns, lengths, rewards, actions, observations and a projection on one page."""
+def draw_health(health: Health, path: Path, labels: np.ndarray | None = None) -> None:
+    """Draw returns, lengths, a projection, and the histogram and the trace of each column on one page.
+
+    ``labels`` tells who acted: a text for each row of ``health.sample``, which is empty if that is not known.
+    """
     with drawing_style():
-        save_figure(health_figure(health), path)
+        save_figure(health_figure(health, labels), path)
 
 
-def health_figure(health: Health) -> "Figure":
+def health_figure(health: Health, labels: np.ndarray | None = None) -> "Figure":
     from matplotlib.figure import Figure
 
-    sample = health.sample
-    assert sample is not None
-    sample = Steps(*(None if part is None else drawable(part) for part in sample))  # pyright: ignore
-    actions, observed = health.columns_of("action")[:HISTOGRAMS], health.columns_of("observation")
-    few = len(observed) <= HISTOGRAMS
-    above = -(-len(observed) // ACROSS) if few else 1  # rows of pictures of observations
-    rows = 1 + above + -(-len(actions) // ACROSS)
-    figure = Figure(figsize=(12, 2.8 * rows + 0.5), layout="constrained")
-    grid = figure.add_gridspec(rows, ACROSS)
-    figure.suptitle(
-        f"{Path(health.name).name}: {counted(health.rows, 'step')} in {counted(len(health.lengths), 'episode')} "
-        f"({health.terminals:,} ended, {health.timeouts:,} cut off)",
-        fontsize=12,
-    )
-    draw_histogram(figure.add_subplot(grid[0, 0]), health.returns, "return of an episode", "episodes")
-    draw_histogram(figure.add_subplot(grid[0, 1]), health.lengths, "length of an episode", "episodes")
-    draw_histogram(figure.add_subplot(grid[0, 2]), drawable(health.rewards), "reward of a step", "steps")
-    draw_projection(figure.add_subplot(grid[0, 3]), sample, figure)
-    if not few:
-        draw_quantiles(figure.add_subplot(grid[1, :]), sample, [column.name for column in observed])
-    for i, column in enumerate(observed if few else ()):
-        axes = figure.add_subplot(grid[1 + i // ACROSS, i % ACROSS])
-        draw_histogram(axes, sample.observations[:, i], f"observation {column.name}", "steps")
-    for i, column in enumerate(actions):
-        axes = figure.add_subplot(grid[1 + above + i // ACROSS, i % ACROSS])
-        draw_histogram(axes, sample.actions[:, i], f"action {column.name}", "steps", ORANGE)
+    assert health.sample is not None
+    sample = Steps(*(None if part is None else drawable(part) for part in health.sample))  # pyright: ignore
+    typical, shades = find_typical(health, sample, labels), Shades(labels)
+    observed, others = drawn_columns(health, sample)
+    wide = len(health.columns_of("observation")) > HISTOGRAMS  # too many for histograms
+    paired = others if wide else observed + others
+    heights = [0.15] * bool(shades.colours) + [1.2]
+    first = len(heights)  # row of the grid below the overview
+    heights += ([1.2] + [0.8] * -(-len(observed) // 4)) * wide + [1.0] * -(-len(paired) // 2)
+    figure = Figure(figsize=(14, 2.2 * sum(heights) + 0.8), layout="constrained")
+    grid = figure.add_gridspec(len(heights), WIDTH, height_ratios=heights)
+    content = f"{counted(health.rows, 'step')} in {counted(len(health.lengths), 'episode')}"
+    ends = f"({health.terminals:,} ended, {health.timeouts:,} cut off)"
+    figure.suptitle(f"{fitted_text(Path(health.name).name)}: {content} {ends}\nTraces: {typical.about}", fontsize=12)
+    if shades.colours:
+        shades.draw_legend(figure.add_subplot(grid[0, :]))
+    draw_histogram(figure.add_subplot(grid[first - 1, :4]), health.returns, "return of an episode", "episodes")
+    draw_histogram(figure.add_subplot(grid[first - 1, 4:8]), health.lengths, "length of an episode, steps", "episodes")
+    draw_projection(figure, grid[first - 1, 8:], sample)
+    if wide:
+        draw_quantiles(figure.add_subplot(grid[first, :]), sample, [column.name for column in observed])
+        for i, column in enumerate(observed):
+            place = 3 * (i % 4)
+            axes = figure.add_subplot(grid[first + 1 + i // 4, place : place + 3])
+            draw_trace(axes, column, typical, sample.ends, shades)
+    for i, column in enumerate(paired):
+        row, place = len(heights) - -(-len(paired) // 2) + i // 2, 6 * (i % 2)
+        name = column.name if column.kind == "reward" else f"{column.kind} {column.name}"
+        axes = figure.add_subplot(grid[row, place : place + 2])
+        colours = shades.of_rows(np.arange(len(column.values)), column.colour)
+        draw_histogram(axes, column.values, fitted_text(name, 40), "steps", colours)
+        axes = figure.add_subplot(grid[row, place + 2 : place + 6])
+        draw_trace(axes, column, typical, sample.ends, shades)
     return figure
+
+
+def drawn_columns(health: Health, sample: Steps) -> tuple[list[DrawnColumn], list[DrawnColumn]]:
+    """List the columns of which there is room for a picture: observations, and actions with the reward."""
+    parts = {
+        "observation": (sample.observations.T[:OBSERVATIONS], BLUE),
+        "action": (sample.actions.T[:HISTOGRAMS], ORANGE),
+        "reward": (sample.rewards[None], GREEN),
+    }
+    found = {
+        kind: [
+            DrawnColumn(kind, column.name, values, colour)
+            for column, values in zip(health.columns_of(kind), columns, strict=False)
+        ]
+        for kind, (columns, colour) in parts.items()
+    }
+    return found["observation"], found["action"] + found["reward"]
 
 
 def drawable(numbers: np.ndarray) -> np.ndarray:
@@ -63,19 +93,24 @@ def drawable(numbers: np.ndarray) -> np.ndarray:
     return np.where(np.abs(numbers) <= LARGEST, numbers, np.nan) if numbers.dtype.kind == "f" else numbers
 
 
-def draw_histogram(axes: Any, values: np.ndarray, name: str, what: str, colour: str = BLUE) -> None:
+def draw_histogram(
+    axes: Any, values: np.ndarray, name: str, what: str, colours: Sequence[tuple[str, np.ndarray]] = ()
+) -> None:
+    """Draw a histogram. Bars are stacked if there are several ``colours``, each with a mask of its values."""
     axes.set_xlabel(name)
     axes.set_ylabel(what)
-    values = values[np.isfinite(values)].astype(np.float64)
-    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
+    known = np.isfinite(values)
+    low, high = (float(values[known].min()), float(values[known].max())) if known.any() else (0.0, 0.0)
     if low == high:
-        text = f"always {low:g}" if len(values) else "no number"
+        text = f"always {low:g}" if known.any() else "no number"
         axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color=GREY)
         axes.set_xticks([])
         axes.set_yticks([])
         return
-    axes.hist(values, bins=min(60, max(8, round(np.sqrt(len(values))))), color=colour)
-    axes.spines[["top", "right"]].set_visible(False)
+    bins = min(60, max(8, round(np.sqrt(known.sum()))))
+    colours = colours or [(BLUE, known)]
+    groups = [values[known & mask].astype(np.float64) for _, mask in colours]
+    axes.hist(groups, bins=bins, range=(low, high), color=[colour for colour, _ in colours], stacked=True)
 
 
 def draw_quantiles(axes: Any, sample: Steps, names: list[str]) -> None:
@@ -104,8 +139,10 @@ def standardised_quantiles(column: np.ndarray) -> np.ndarray:
     return np.quantile((column - column.mean()) / (column.std() or 1.0), QUANTILES)
 
 
-def draw_projection(axes: Any, sample: Steps, figure: Any) -> None:
+def draw_projection(figure: "Figure", place: Any, sample: Steps) -> None:
     """Draw observations along the two directions in which they vary most, coloured by reward."""
+    inner = place.subgridspec(1, 2, width_ratios=[30, 1])  # so that the scale does not narrow other pictures
+    axes = figure.add_subplot(inner[0])
     axes.set_xlabel("first principal direction")
     axes.set_ylabel("second")
     axes.set_xticks([])
@@ -125,4 +162,4 @@ def draw_projection(axes: Any, sample: Steps, figure: Any) -> None:
     reward = sample.rewards[rows]
     low, high = np.quantile(reward, [0.02, 0.98])
     shown = axes.scatter(*points.T, c=reward, s=3, cmap="viridis", vmin=low, vmax=high, rasterized=True)
-    figure.colorbar(shown, ax=axes, label="reward")
+    figure.colorbar(shown, cax=figure.add_subplot(inner[1]), label="reward")

@@ -74,6 +74,8 @@ class Statistics:
     timeouts: int = 0
     unfinished: bool = False  # the last episode has no end
     sample: Steps | None = None  # rows for pictures, spread over the log
+    every: int = 1  # one row in so many is in the sample
+    times: np.ndarray | None = None  # of the sample's rows, in seconds, if they are known
 
     def columns_of(self, kind: str) -> list[ColumnSummary]:
         return [column for column in self.columns if column.kind == kind]

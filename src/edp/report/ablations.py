@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edp.errors import first_line, printable
-from edp.report.collect import MOST, Entry
+from edp.report.collect import Entry
+from edp.report.series import MOST
 from edp.runs.scores import is_score_table, nan_mean
 
 LARGEST_FILE = 10_000_000  # bytes
@@ -22,6 +23,7 @@ class Ablation(NamedTuple):
 
     label: str
     means: dict[float | str, np.ndarray]  # mean score of each seed, by the option's value
+    step: int | None = None  # of the run's checkpoint, if that is known
 
 
 def find_ablations(entries: list[Entry]) -> dict[str, list[tuple[Entry, Ablation]]]:
@@ -63,7 +65,7 @@ def read_ablation(path: Path) -> Ablation:
     ablation = ablation_from_scores(label if isinstance(label, str) else path.stem, values, scores)
     if np.isnan(list(ablation.means.values())).all():
         raise ValueError("it has no score")
-    return ablation
+    return ablation._replace(step=content["step"] if type(content.get("step")) is int else None)
 
 
 def ablation_from_scores(label: str, values: list[Any], scores: list[Any]) -> Ablation:

@@ -5,21 +5,19 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from edp.errors import UserError, counted, first_line
+from edp.report.offline import OfflineValue, offline_values
+from edp.report.series import Series, distances, loss_series, quantities_in, thinned_series, working_policies
 from edp.runs.directory import Run
 from edp.runs.logs import find_lost_rows
 from edp.runs.rows import Row, is_training, parse_line
-from edp.runs.scores import Curve, curve_from_evaluations, is_number_list, nan_mean, number_table
+from edp.runs.scores import Curve, curve_from_evaluations
 
 MOST_POINTS, FEWEST_POINTS = 300, 40  # points of a curve of losses or speeds
 POINTS_IN_ALL = 150_000  # of all such curves, roughly, so that a page with ten thousand curves still opens
-MOST = 40  # quantities of a run, at most
 LARGEST_LOOK = 2_000_000  # bytes of look.json, at most
 PARTS = ("algorithm", "policy", "data", "training", "evaluation")  # of a config
 DAMAGE = (
@@ -28,17 +26,7 @@ DAMAGE = (
 )
 
 
-@dataclass
-class Series:
-    """Numbers over training steps: the mean of the seeds, and the lowest and highest seed."""
-
-    steps: list[int]
-    mean: list[float | None]
-    low: list[float | None]
-    high: list[float | None]
-
-
-@dataclass
+@dataclass(eq=False)  # two entries are the same if they are one object
 class Entry:
     """One run directory."""
 
@@ -61,12 +49,33 @@ class Entry:
     speed: Series | None = None
     notes: list[str] = field(default_factory=list)
     log_notes: list[str] = field(default_factory=list)  # rows of logs that cannot be read or are missing; also in notes
+    offline: list[OfflineValue] = field(default_factory=list)
     actions: Row = field(default_factory=dict)  # the policy's actions beside the data's, if the run has them
+    actions_step: int = 0
+    actions_held_out: bool = False  # whether they are of held-out episodes
     look: Row = field(default_factory=dict)  # content of look.json, which acting/inspect.py writes
 
     @property
     def method(self) -> str:
         return f"{self.algorithm} + {self.policy}"
+
+    @property
+    def own_task(self) -> Row:
+        """What is known of the user's own data; empty for a known task."""
+        return self.config.get("own_task") or {}
+
+    @property
+    def has_environment(self) -> bool:
+        return bool(self.own_task.get("env")) if self.own_task else True
+
+    @property
+    def last_offline(self) -> OfflineValue | None:
+        return self.offline[-1] if self.offline else None
+
+    def made_after(self, step: int) -> str:
+        """Name the step after which something was made, and the run's own if it is another one."""
+        done = counted(step, "step")
+        return done if step == self.steps else f"{done} (the run has {self.steps:,})"
 
 
 def find_runs(folders: list[Path]) -> list[Path]:
@@ -161,6 +170,7 @@ def fill_summary(entry: Entry, run: Run, status: Row) -> None:
     unread = len(training) - (len(entry.curve.steps) if entry.curve else 0)
     if unread:
         entry.notes.append(f"{counted(unread, 'evaluation')} could not be read")
+    entry.offline = offline_values(read_rows(entry, run, "offline.jsonl"))
     for text in find_lost_rows(run).notes:
         add_log_note(entry, text.removeprefix(f"{run.folder}/"))
 
@@ -171,10 +181,9 @@ def fill_series(entry: Entry, run: Run, metrics: list[Row], runs: int) -> None:
     quantities = len(quantities_in(metrics)) + len(quantities_in(validations)) + 1
     points = max(FEWEST_POINTS, min(MOST_POINTS, POINTS_IN_ALL // (runs * quantities)))
     entry.losses = loss_series(metrics, points)
-    entry.held_out = loss_series(validations, points)
+    entry.held_out = loss_series(validations, points) | loss_series(distances(validations), points)
     entry.look = read_look(entry, run)
-    compared = (row["actions"] for row in reversed(validations) if has_histogram(row.get("actions")))
-    entry.actions = next(compared, entry.look.get("actions") or {})
+    fill_actions(entry, validations)
     timed = [row for row in times if type(row.get("steps_per_second")) in (int, float)]
     steps, speeds = [row["step"] for row in timed], [[row["steps_per_second"]] for row in timed]
     entry.speed = thinned_series(steps, speeds, points) if speeds else None
@@ -192,6 +201,21 @@ def read_rows(entry: Entry, run: Run, name: str) -> list[Row]:
 def add_log_note(entry: Entry, text: str) -> None:
     entry.notes.append(text)
     entry.log_notes.append(text)
+
+
+def fill_actions(entry: Entry, validations: list[Row]) -> None:
+    """Set the policy's actions beside the data's: those of the last validation that has them, or of look.json."""
+    for row in reversed(validations):
+        policies = [each for each in working_policies(row) if each]
+        if policies and has_histogram(row.get("actions")):
+            entry.actions = row["actions"] | {"policy": policies}
+            entry.actions_step, entry.actions_held_out = row["step"], True
+            return
+    entry.actions, entry.actions_step = entry.look.get("actions") or {}, known_step(entry.look.get("step"))
+
+
+def known_step(value: Any) -> int:
+    return value if type(value) is int else 0
 
 
 def has_histogram(actions: Any) -> bool:
@@ -214,49 +238,3 @@ def read_look(entry: Entry, run: Run) -> Row:
     if look.get("step") != entry.steps:
         entry.notes.append(f"its episode was recorded after {look.get('step')} steps")
     return look
-
-
-def loss_series(rows: list[Row], points: int) -> dict[str, Series]:
-    """Build a series for each quantity that was logged."""
-    rows, series = [row for row in rows if isinstance(row.get("metrics"), dict)], {}
-    for name in quantities_in(rows):
-        steps, values = [row["step"] for row in rows], [row["metrics"].get(name) for row in rows]
-        if number_table(values, 2) is None:
-            valid = [is_number_list(value) for value in values]
-            steps, values = list(compress(steps, valid)), list(compress(values, valid))
-        if values:
-            series[str(name)] = thinned_series(steps, values, points)
-    return series
-
-
-def quantities_in(rows: list[Row]) -> list[str]:
-    metrics = (row["metrics"] for row in rows if isinstance(row.get("metrics"), dict))
-    return list(dict.fromkeys(name for each in metrics for name in each))[:MOST]
-
-
-def thinned_series(at: list[int], values: list[list[float | None]], points: int) -> Series:
-    """Build a series of at most ``points`` points from a row of seeds for each step: means over neighbouring steps."""
-    table, steps = number_table(values, 2), np.array(at)
-    if table is None:  # some rows lack seeds
-        width = max(map(len, values))
-        table = np.array([[*numbers, *[None] * (width - len(numbers))] for numbers in values], float)
-    starts = np.unique(np.linspace(0, len(steps), min(points, len(steps)), endpoint=False).astype(int))
-    ends = [int(step) for step in steps[np.append(starts[1:], len(steps)) - 1]]
-    known = ~np.isnan(table)
-    total, count = (np.add.reduceat(part, starts, axis=0) for part in (np.where(known, table, 0.0), known.astype(int)))
-    return seed_series(ends, np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0))
-
-
-def seed_series(steps: list[int], table: np.ndarray) -> Series:
-    """Build a series from numbers (steps, seeds)."""
-    return Series(steps, *(rounded(numbers) for numbers in seed_spread(table)))
-
-
-def seed_spread(table: np.ndarray) -> np.ndarray:
-    """Compute mean, lowest and highest over seeds, (3, points), of numbers (points, seeds); NaN is ignored."""
-    return np.array([nan_mean(table, 1), np.fmin.reduce(table, axis=1), np.fmax.reduce(table, axis=1)])
-
-
-def rounded(values: np.ndarray) -> list[float | None]:
-    """Round to four digits, which are more than a screen shows, for JSON; None stands for NaN."""
-    return [float(f"{value:.4g}") if abs(value) < 1e300 else None for value in values]

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from edp.drawing import COLOURS, drawing_style, fitted_text, fix_layout
-from edp.report import page
 from edp.report.ablations import PAPER_FIGURES, Ablation, are_drawable, drawable_numbers, find_ablations
-from edp.report.collect import Entry, seed_spread
+from edp.report.collect import Entry
+from edp.report.curves import score_curve
 from edp.report.paper_figures import domain_figure, speed_figure
 from edp.report.paper_tables import Rates
+from edp.report.series import seed_spread
 from edp.report.tables import score_kind
 from edp.runs.scores import nan_mean
 
@@ -45,14 +46,27 @@ def all_figures(
     figures = {}
     with drawing_style():
         for task in sorted({entry.task for entry in known}) if with_curves else ():
-            figures[f"curves-{task}"] = curve_figure(task, [entry for entry in known if entry.task == task])
-        for name, runs in find_ablations(known).items():
-            figures[f"ablation-{name}"] = ablation_figure(name, runs)
+            for kind, runs in same_scores([entry for entry in known if entry.task == task]).items():
+                figures[f"curves-{task}{kind}"] = curve_figure(task, runs)
+        for name, ablated in find_ablations(known).items():
+            runs = [entry for entry, _ in ablated]
+            for kind, same in same_scores(runs).items():
+                figures[f"ablation-{name}{kind}"] = ablation_figure(name, [each for each in ablated if each[0] in same])
         if paper and rates is not None:
             figures["speed"] = speed_figure(rates)
         if paper:
             figures["domains"] = domain_figure(entries)
         return {name: fix_layout(figure) for name, figure in figures.items() if figure}
+
+
+def same_scores(runs: list[Entry]) -> dict[str, list[Entry]]:
+    """Group runs whose scores can share an axis: normalised scores, or returns on one task. Keys end figures' names."""
+    groups: dict[str, list[Entry]] = {}
+    several = len({entry.task for entry in runs}) > 1
+    for entry in runs:
+        kind = score_kind([entry])
+        groups.setdefault(f"-{entry.task}" if several and kind == "return" else f"-{kind}", []).append(entry)
+    return groups if len(groups) > 1 else {"": runs}
 
 
 def curve_figure(task: str, runs: list[Entry]) -> "Figure | None":
@@ -75,16 +89,26 @@ def curve_figure(task: str, runs: list[Entry]) -> "Figure | None":
 
 def curve_line(entry: Entry) -> Line | None:
     """Convert the evaluations of a run, as the page has them, to a line; None if no score can be drawn."""
-    curves = page.run_curves(entry)
-    if not curves["scores"]:
+    curve = score_curve(entry)
+    if curve is None:
         return None
-    steps, *spread = (drawable_numbers(curves["scores"][name]) for name in ("steps", "mean", "low", "high"))
+    series = curve.series
+    steps, *spread = (drawable_numbers(numbers) for numbers in (series.steps, series.mean, series.low, series.high))
     known = np.isfinite([steps, *spread]).all(axis=0)
-    oms, rat = (tuple(curves[name]) if curves[name] and are_drawable(curves[name]) else None for name in ("oms", "rat"))
+    levels = (curve.levels[name] for name in ("oms", "rat"))
+    oms, rat = (level if level and are_drawable(level) else None for level in levels)
     rank = rat[-1] if rat else -np.inf
     if not known.any():
         return None
-    return Line(curves["name"], steps[known], np.array(spread)[:, known], rank, oms, rat, marked=known.sum() < 3)
+    return Line(
+        f"{entry.method}, {entry.name}",
+        steps[known],
+        np.array(spread)[:, known],
+        rank,
+        oms,
+        rat,
+        marked=known.sum() < 3,
+    )
 
 
 def ablation_figure(name: str, runs: list[tuple[Entry, Ablation]]) -> "Figure":
@@ -92,9 +116,15 @@ def ablation_figure(name: str, runs: list[tuple[Entry, Ablation]]) -> "Figure":
     task_names = {entry.task for entry, _ in runs}
     title = fitted_text(name, 30) + (f" (the paper's figure {PAPER_FIGURES[name]})" if name in PAPER_FIGURES else "")
     title += f": {fitted_text(next(iter(task_names)), 50)}" if len(task_names) == 1 else ""
-    with_task = len(task_names) > 1
-    named = [(f"{entry.task}: " * with_task + f"{entry.method}, {entry.name}", ablation) for entry, ablation in runs]
+    named = [(ablation_name(*each, with_task=len(task_names) > 1), each[1]) for each in runs]
     return value_figure(title, score_kind([entry for entry, _ in runs]), named)
+
+
+def ablation_name(entry: Entry, ablation: Ablation, with_task: bool) -> str:
+    """Name the run of an ablation, and the step after which it was made if the run has another one."""
+    at_end = ablation.step in (None, entry.steps)
+    after = "" if at_end else f", after {ablation.step:,} of {entry.steps:,} steps"
+    return f"{entry.task}: " * with_task + f"{entry.method}, {entry.name}{after}"
 
 
 def single_ablation_figure(title: str, measure: str, ablation: Ablation) -> "Figure":

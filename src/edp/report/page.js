@@ -1,19 +1,15 @@
 "use strict";
 // Curves and tables of a report. Everything is drawn from the JSON in the page; nothing is fetched.
 const DATA = JSON.parse(document.getElementById("data").textContent);
-for (const run of DATA.tasks.flatMap((task) => task.runs)) [run.scores, ...Object.values(run.losses)].forEach(unfold);
-DATA.speed.forEach(unfold);
 // Curves with the same steps share one list of them. Without low and high, they equal the mean.
-function unfold(curve) {
-  if (!curve) return;
+for (const curve of [...DATA.tasks, DATA.speed].flatMap((panel) => panel.charts).flatMap((chart) => chart.curves)) {
   curve.steps = DATA.grids[curve.steps];
   curve.low ??= curve.mean; curve.high ??= curve.mean;
 }
 const COLOURS = DATA.colours;
-// A run has one colour in all pictures.
-const COLOUR_OF = new Map(DATA.tasks.flatMap((task) => task.runs.map((run, i) => [run.run, COLOURS[i % COLOURS.length]])));
+const BARS = "#8a94a0";
 const SVG = "http://www.w3.org/2000/svg";
-const LEFT = 56, RIGHT = 16, TOP = 12, BOTTOM = 34;
+const LEFT = 56, RIGHT = 16, TOP = 24, BOTTOM = 34;
 
 // Hidden curves and sort orders survive a reload of the page.
 const KEPT = `edp report: ${document.title}`;
@@ -55,7 +51,7 @@ function ticks(low, high, count) {
   return found;
 }
 
-// One picture of several curves: {name, colour, steps, mean, low, high, rat, oms}; hidden ones are left out.
+// One picture of several curves: {name, colour, steps, mean, low, high, rat, oms, dashed}; hidden ones are left out.
 function draw(box, curves, height, what, across = "training steps") {
   box.replaceChildren();
   const width = Math.max(280, box.clientWidth);
@@ -80,16 +76,17 @@ function draw(box, curves, height, what, across = "training steps") {
     make("text", { x: LEFT - 6, y: y(at) + 4, "text-anchor": "end" }, svg, short(at));
   }
   for (const at of ticks(x0, x1, width < 500 ? 3 : 6)) make("text", { x: x(at), y: height - 16, "text-anchor": "middle" }, svg, short(at));
-  make("text", { x: width - RIGHT, y: height - 2, "text-anchor": "end" }, svg, across);
-  make("text", { x: LEFT, y: TOP - 2 }, svg, what);
+  make("text", { x: width - RIGHT, y: height - 4, "text-anchor": "end" }, svg, across);
+  make("text", { x: LEFT, y: 12 }, svg, what);
   for (const curve of known) {
     const points = curve.steps.map((step, i) => [step, curve.mean[i], curve.low[i], curve.high[i]])
       .filter((point) => point[1] !== null);
     const up = points.map((p) => `${x(p[0]).toFixed(1)},${y(p[3] ?? p[1]).toFixed(1)}`);
     const down = points.map((p) => `${x(p[0]).toFixed(1)},${y(p[2] ?? p[1]).toFixed(1)}`).reverse();
-    make("polygon", { points: up.concat(down).join(" "), fill: curve.colour, opacity: 0.15 }, svg);
+    if (!curve.dashed) make("polygon", { points: up.concat(down).join(" "), fill: curve.colour, opacity: 0.15 }, svg);
     const line = points.map((p) => `${x(p[0]).toFixed(1)},${y(p[1]).toFixed(1)}`).join(" ");
-    make("polyline", { points: line, fill: "none", stroke: curve.colour, "stroke-width": 1.8 }, svg);
+    const look = curve.dashed ? { "stroke-width": 1.2, "stroke-dasharray": "5 3" } : { "stroke-width": 1.8 };
+    make("polyline", { points: line, fill: "none", stroke: curve.colour, ...look }, svg);
     if (points.length === 1) make("circle", { cx: x(points[0][0]), cy: y(points[0][1]), r: 3, fill: curve.colour }, svg);
     const level = ([from, to, at], look) => make("line", { x1: x(from), x2: x(to), y1: y(at), y2: y(at), stroke: curve.colour, ...look }, svg);
     if (curve.oms) level(curve.oms, { class: "oms", "stroke-width": 1.5, "stroke-dasharray": "1 4", "stroke-linecap": "round" });
@@ -139,62 +136,70 @@ function hover(box, svg, curves, scale, height) {
   });
 }
 
-// The curves of one task: scores on top, losses below, with one legend for both.
+// The charts of one task, with one legend for all: wide ones on top, then the others side by side.
 function panel(task, host) {
   const hidden = new Set(kept[`hidden of ${task.name}`]);
-  const runs = task.runs.map((run, i) => ({ ...run, colour: COLOUR_OF.get(run.run) ?? COLOURS[i % COLOURS.length] }));
   const legend = element("div", host, undefined, { className: "legend" });
-  const top = element("div", host, undefined, { className: "chart" });
-  const choice = element("select", host, undefined, { ariaLabel: `quantity of ${task.name}` });
-  const below = element("div", host, undefined, { className: "chart" });
-  const names = [...new Set(runs.flatMap((run) => Object.keys(run.losses)))];
-  for (const name of names) element("option", choice, name, { value: name });
-  choice.hidden = !names.length;
-  if (names.includes(kept[`quantity of ${task.name}`])) choice.value = kept[`quantity of ${task.name}`];
-  const redraw = () => {
-    const of = (series, run) => ({ ...series, name: run.name, colour: run.colour, hidden: hidden.has(run.name) });
-    const scored = runs.filter((run) => run.scores);
-    if (scored.length) draw(top, scored.map((run) => ({ ...of(run.scores, run), rat: run.rat, oms: run.oms })), 300, task.measure);
-    const picked = runs.filter((run) => run.losses[choice.value]);
-    if (names.length) draw(below, picked.map((run) => of(run.losses[choice.value], run)), 220, choice.value);
-  };
-  for (const run of runs) {
+  const wide = element("div", host), grid = element("div", host, undefined, { className: "pair charts" });
+  const boxes = task.charts.map((chart) => element("div", chart.wide ? wide : grid, undefined, { className: "chart" }));
+  const redraw = () => task.charts.forEach((chart, i) => {
+    const curves = chart.curves.map((curve) => {
+      const { name, colour } = task.runs[curve.run];
+      return { ...curve, name: curve.kind ? `${name}, ${curve.kind}` : name, colour, hidden: hidden.has(name), dashed: curve.kind === "training" };
+    });
+    const both = curves.some((curve) => curve.dashed) ? ": held out, and in training (dashed)" : "";
+    draw(boxes[i], curves, chart.wide ? 300 : 200, chart.name + both);
+  });
+  for (const run of task.runs) {
     const button = element("button", legend, undefined, { type: "button", ariaPressed: String(!hidden.has(run.name)) });
     element("span", button, undefined, { className: "swatch" }).style.background = run.colour;
     button.append(run.name);
     button.addEventListener("click", (event) => {
       if (event.altKey || event.shiftKey) {  // this one alone, or all again
-        const alone = runs.every((other) => hidden.has(other.name) === (other.name !== run.name));
-        runs.forEach((other) => { if (alone || other === run) hidden.delete(other.name); else hidden.add(other.name); });
+        const alone = task.runs.every((other) => hidden.has(other.name) === (other.name !== run.name));
+        task.runs.forEach((other) => { if (alone || other === run) hidden.delete(other.name); else hidden.add(other.name); });
       } else if (!hidden.delete(run.name)) hidden.add(run.name);
       keep(`hidden of ${task.name}`, [...hidden]);
-      legend.querySelectorAll("button").forEach((each, i) => each.setAttribute("aria-pressed", String(!hidden.has(runs[i].name))));
+      legend.querySelectorAll("button").forEach((each, i) => each.setAttribute("aria-pressed", String(!hidden.has(task.runs[i].name))));
       redraw();
     });
   }
-  choice.addEventListener("change", () => { keep(`quantity of ${task.name}`, choice.value); redraw(); });
   addEventListener("resize", redraw);
   redraw();
 }
 
-function histograms(run, host) {
+// The data's actions as bars, and the policy's as a line, for each action.
+function histograms(actions, host) {
+  element("p", host, actions.about);
+  const legend = element("div", host, undefined, { className: "legend" });
+  for (const [name, colour] of [[`in the ${actions.who}`, BARS], ["of the policy", COLOURS[0]]]) {
+    const item = element("span", legend);
+    element("span", item, undefined, { className: "swatch" }).style.background = colour;
+    item.append(name);
+  }
   const grid = element("div", host, undefined, { className: "pair" });
-  run.actions.forEach((action) => {
-    const figure = element("figure", grid), box = element("div", figure, undefined, { className: "chart" });
-    const width = 260, height = 130, svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": action.name }, box);
+  actions.columns.forEach((action) => {
+    const box = element("div", grid, undefined, { className: "chart histogram" });
+    const width = 300, height = 190, left = 40, bottom = 34, right = 12, top = 18, bins = action.data.length;
+    const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": action.name }, box);
     // A policy that acts at the ends of the range would flatten all other bars: cut its bars at three times the data's highest.
     const most = Math.max(1e-9, Math.min(Math.max(...action.data, ...action.policy), 3 * Math.max(...action.data)));
-    const each = (width - 8) / action.data.length, tall = (share) => Math.min(share / most, 1) * 100;
-    action.data.forEach((share, i) => make("rect", { x: 4 + i * each, width: Math.max(each - 1, 0.5), y: 108 - tall(share),
-      height: tall(share), fill: "#8a94a0", opacity: 0.55 }, svg));
-    const line = action.policy.map((share, i) => `${4 + i * each},${108 - tall(share)} ${4 + (i + 1) * each},${108 - tall(share)}`);
+    const x = (bin) => left + bin / bins * (width - left - right);
+    const y = (share) => height - bottom - Math.min(share / most, 1) * (height - bottom - top);
+    for (const at of ticks(0, 100 * most, 3)) {
+      make("line", { class: "axis", x1: left, x2: width - right, y1: y(at / 100), y2: y(at / 100) }, svg);
+      make("text", { x: left - 5, y: y(at / 100) + 4, "text-anchor": "end" }, svg, `${short(at)} %`);
+    }
+    const span = action.high - action.low;
+    for (const at of ticks(action.low, action.high, 4)) make("text", { x: x((at - action.low) / span * bins), y: height - bottom + 14, "text-anchor": "middle" }, svg, short(at));
+    make("text", { x: width - right, y: height - 4, "text-anchor": "end" }, svg, action.name);
+    make("text", { x: left, y: top - 7 }, svg, "share of the states");
+    action.data.forEach((share, i) => make("rect", { x: x(i), width: Math.max(x(1) - x(0) - 1, 0.5), y: y(share), height: y(0) - y(share), fill: BARS, opacity: 0.6 }, svg));
     action.policy.forEach((share, i) => {
-      if (share > most) make("text", { x: Math.min(width - 14, Math.max(14, 4 + (i + 0.5) * each)), y: 20, "text-anchor": "middle" }, svg, `↑${Math.round(100 * share)}%`);
+      if (share > most) make("text", { x: Math.min(width - 16, Math.max(left + 14, x(i + 0.5))), y: top + 10, "text-anchor": "middle" }, svg, `↑${Math.round(100 * share)}%`);
     });
+    const line = action.policy.map((share, i) => `${x(i)},${y(share)} ${x(i + 1)},${y(share)}`);
     make("polyline", { points: line.join(" "), fill: "none", stroke: COLOURS[0], "stroke-width": 2 }, svg);
-    make("text", { x: 4, y: 124 }, svg, short(action.low));
-    make("text", { x: width - 4, y: 124, "text-anchor": "end" }, svg, short(action.high));
-    element("figcaption", figure, action.name);
   });
 }
 
@@ -216,7 +221,7 @@ function choices(host, episode) {
     make("line", { class: "axis", x1: LEFT, x2: width - RIGHT, y1: y(at), y2: y(at) }, svg);
     make("text", { x: LEFT - 6, y: y(at) + 4, "text-anchor": "end" }, svg, short(at));
   }
-  make("text", { x: LEFT, y: TOP - 2 }, svg, what);
+  make("text", { x: LEFT, y: 12 }, svg, what);
   make("text", { x: width - RIGHT, y: height - 2, "text-anchor": "end" }, svg, "steps of the episode");
   known.forEach((choice, i) => {
     if (width > 500 || i % 3 === 0) make("text", { x: x(i), y: height - 16, "text-anchor": "middle" }, svg, short(choice.at));
@@ -251,9 +256,9 @@ function planes(host, plane) {
   if (!all.length) return;
   const ends = [0, 1].map((i) => [Math.min(...all.map((point) => point[i])), Math.max(...all.map((point) => point[i]))]);
   const grid = element("div", host, undefined, { className: "pair" });
-  const range = `(across ${ends[0].map(short).join(" to ")}, up ${ends[1].map(short).join(" to ")})`;
-  density(grid, `${plane.what} of the data ${range}`, plane.data, ends);
-  density(grid, `${plane.what} of the policy, in the same states`, plane.policy, ends);
+  const range = ["across", "up"].map((way, i) => `${way}: ${plane.names[i]}, ${ends[i].map(short).join(" to ")}`).join("; ");
+  density(grid, `the data (${range})`, plane.data, ends);
+  density(grid, `the policy in the same states, after ${plane.after} (${range})`, plane.policy, ends);
 }
 
 // Paths from above; walls are squares, rings goals, dots starts.
@@ -279,7 +284,7 @@ function paths(host, maze) {
 }
 
 function behaviour(run, host) {
-  if (run.actions) histograms(run, host);
+  if (run.actions) histograms(run.actions, host);
   if (run.plane) planes(host, run.plane);
   if (run.maze) paths(host, run.maze);
   if (run.episode) {
@@ -354,8 +359,5 @@ DATA.looks.forEach((run, i) => {
   whenSeen(host, () => sized(host, () => behaviour(run, host)));
 });
 const speed = document.getElementById("speed");
-if (speed) {
-  const runs = DATA.speed.map((run) => ({ name: run.name, run: run.name, scores: run, losses: {} }));
-  whenSeen(speed, () => panel({ name: "speed", measure: "steps/s", runs }, speed));
-}
+if (speed) whenSeen(speed, () => panel(DATA.speed, speed));
 addEventListener("beforeprint", () => waiting.forEach((action) => action()));

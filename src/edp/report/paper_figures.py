@@ -51,15 +51,16 @@ def speed_figure(rates: Rates) -> "Figure":
     return figure
 
 
-def domain_figure(entries: list[Entry]) -> "Figure":
-    """Draw the paper's figure 1 (right): averages of the best other method, of the paper's EDP, and of ours."""
+def domain_figure(entries: list[Entry]) -> "Figure | None":
+    """Draw the paper's figure 1 (right): averages of the best other method, of the paper's EDP, and of ours.
+
+    Domains without runs are left out; None if there are no others.
+    """
     from matplotlib.figure import Figure
 
     content, table = PUBLISHED_TABLES["overall"], paper_table("overall", entries)
-    figure = Figure(figsize=(8, 4), layout="constrained")
-    axes = figure.add_subplot()
-    names = []
-    for i, (domain, numbers) in enumerate(content["averages"].items()):
+    bars, names = [], []
+    for domain, numbers in content["averages"].items():
         printed = dict(zip(content["columns"], numbers, strict=True))
         other = max((name for name in printed if "EDP" not in name and printed[name]), key=printed.__getitem__)
         edp = "TD3+BC EDP" if domain == "locomotion" else "IQL EDP"
@@ -67,17 +68,25 @@ def domain_figure(entries: list[Entry]) -> "Figure":
         (ours,) = (row[place].value for row in table.rows if row[0].text == f"{domain}{AVERAGE}")
         members = [row for row in table.rows if (task := tasks.TASKS.get(row[0].text)) and task.domain == domain]
         some = sum(row[place].value is not None for row in members)
-        empty = f"{some} of\n{len(members)} tasks" if some else "no runs"
-        for j, (value, colour) in enumerate(((printed[other], LIGHT), (printed[edp], GREY), (ours, BLUE))):
+        if some:
+            text = f"{some} of\n{len(members)} tasks" if ours is None else f"{ours:.1f}"
+            bars.append([(value, f"{value:.1f}") for value in (printed[other], printed[edp])] + [(ours, text)])
+            names.append(f"{domain}\nother: {other}\nEDP: {edp.removesuffix(' EDP')}")
+    if not bars:
+        return None
+    figure = Figure(figsize=(2 + 1.5 * len(bars), 4), layout="constrained")
+    axes = figure.add_subplot()
+    for i, group in enumerate(bars):
+        for j, ((value, text), colour) in enumerate(zip(group, (LIGHT, GREY, BLUE), strict=True)):
             at = i + 0.27 * (j - 1)
             axes.bar(at, value or 0, 0.25, color=colour)
-            text = empty if value is None else f"{value:.1f}"
             axes.text(at, max(value or 0, 0) + 1, text, ha="center", **SMALL_TEXT)
-        names.append(f"{domain}\nother: {other}\nEDP: {edp.removesuffix(' EDP')}")
     axes.set_xticks(range(len(names)), names)
     axes.set_ylabel("average score (RAT)")
     legend = ("the best other method in the paper", "the paper's EDP", "ours, where every task has a run")
-    figure.legend(list(axes.patches)[:3], legend, loc="outside upper center", ncols=3, frameon=False)
+    figure.legend(
+        list(axes.patches)[:3], legend, loc="outside upper center", ncols=3 if len(bars) > 2 else 1, frameon=False
+    )
     return figure
 
 

@@ -1,6 +1,7 @@
 """The paper's tables, with the numbers of runs beside the paper's; where there is no run, the cell is empty."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from edp.config.presets import DOMAINS
 from edp.data import tasks
 from edp.report.collect import Entry
-from edp.report.markup import Cell, Table, number_cell
+from edp.report.markup import Cell, Table, number_cell, without_empty_columns
 from edp.report.published import COLUMNS, PUBLISHED_TABLES, PaperColumn, belongs_to
 from edp.report.tables import interval_cell, score_interval
 
@@ -35,7 +36,11 @@ PEN = (
 )
 OURS = (
     "Ours: runs with these methods and options on the task's own file, over all their seeds, with any number of steps. "
-    "A cell is empty if there is no such run."
+    "Tasks without such a run are left out."
+)
+NO_RUNS = (
+    "None of these runs can be put beside the paper's numbers: that takes a run on D4RL's own file of a task, with the "
+    "paper's settings (--preset edp)."
 )
 AVERAGE = ", average"  # ends the name of a row of averages
 VARIANTS = {"EDP": "edp", "EDP without DPM": "edp-without-dpm", "EDP without AP": "edp-without-ap", "DQL (JAX)": "dql"}
@@ -51,10 +56,22 @@ EPOCH = 1000  # steps
 
 
 def paper_tables(entries: list[Entry], rates: Rates | None = None) -> list[Table]:
-    """Build every table of the paper in its order and, if ``rates`` were measured, that of speeds."""
+    """Build the tables of the paper that have a run beside them and, if ``rates`` were measured, that of speeds."""
     overall, approximation, *others = (paper_table(name, entries) for name in COLUMNS)
-    tables = [domain_table(others[0]), overall, approximation, hyperparameter_table(), *others]
+    scores = [with_runs(table) for table in (domain_table(others[0]), overall, approximation, *others)]
+    tables = [table for table in scores if table.rows]
+    if tables:
+        tables = sorted([*tables, hyperparameter_table()], key=lambda table: table.title)
+    else:
+        tables = [Table("The paper's tables", [], notes=[NO_RUNS])]
     return [*tables, speed_table(rates)] if rates is not None else tables
+
+
+def with_runs(table: Table) -> Table:
+    """Keep the rows that have a run, and the columns that are not empty in them."""
+    ours = [i for i, column in enumerate(table.columns) if column == "ours"]
+    rows = [row for row in table.rows if any(row[i].text for i in ours)]
+    return without_empty_columns(replace(table, rows=rows))
 
 
 def paper_table(name: str, entries: list[Entry]) -> Table:
@@ -137,4 +154,4 @@ def speed_table(rates: Rates) -> Table:
             cells += [Cell(f"{printed:g}", printed), number_cell(rates.get((VARIANTS.get(column, ""), activity)))]
         table.rows.append(cells)
     table.notes.append("The paper's machine had a GPU; compare ratios within a column, not different columns.")
-    return table
+    return without_empty_columns(table)

@@ -2,15 +2,14 @@
 
 import json
 import shlex
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from edp.data import tasks
 from edp.report.collect import PARTS, Entry
-from edp.report.markup import Cell, Table, number_cell
+from edp.report.log_tables import held_out_table, value_table, verdict_table
+from edp.report.markup import Cell, Table, number_cell, without_empty_columns
 from edp.report.published import published_scores_like
 from edp.report.statistics import Interval, mean_interval
 
@@ -28,10 +27,10 @@ class Group(NamedTuple):
     entries: list[Entry]
 
 
-def report_tables(entries: list[Entry], between: Sequence[Table] = ()) -> list[Table]:
-    """Build the tables that every report begins with, and put ``between`` before the list of runs."""
-    scores = without_empty_columns(score_table(entries), PUBLISHED_COLUMNS)
-    tables = [scores, method_table(entries), *between, run_table(entries)]
+def result_tables(entries: list[Entry]) -> list[Table]:
+    """Build the tables that every report begins with: scores, and what there is of runs without an environment."""
+    tables = [without_empty_columns(score_table(entries)), method_table(entries)]
+    tables += [verdict_table(entries), value_table(entries), held_out_table(entries)]
     return [table for table in tables if table.rows or table.notes]
 
 
@@ -57,16 +56,15 @@ def method_options(entry: Entry) -> dict[str, Any]:
 
 
 def score_table(entries: list[Entry]) -> Table:
-    """Build the table of RAT and OMS of every method on every task, over all seeds of its runs."""
+    """Build the table of RAT and OMS of every method on every task, over all seeds of its runs that have scores."""
     columns = ["task", "method", "RAT", "OMS", *PUBLISHED_COLUMNS, "steps", "seeds", "evaluations"]
     table = Table("Scores", columns)
-    for task, method, members in group_runs(entries):
+    groups = group_runs([entry for entry in entries if has_scores(entry)])
+    for task, method, members in groups:
         curves = [entry.curve for entry in members if entry.curve is not None]
         rat, oms = (score_interval(members, measure) for measure in ("rat", "oms"))
         published = published_scores_like(members[0])
-        steps = sorted({entry.steps for entry in members})
-        seeds = sum(curve.scores.shape[1] for curve in curves) if curves else sum(entry.seeds for entry in members)
-        counts = sorted({len(curve.steps) for curve in curves}) or [0]
+        seeds = sum(curve.scores.shape[1] for curve in curves)
         table.rows.append(
             [
                 Cell(task),
@@ -75,19 +73,35 @@ def score_table(entries: list[Entry]) -> Table:
                 interval_cell(oms),
                 number_cell(published.rat),
                 number_cell(published.oms),
-                range_cell(steps),
+                range_cell(sorted({int(curve.steps[-1]) for curve in curves})),
                 Cell(str(seeds), seeds),
-                range_cell(counts),
+                range_cell(sorted({len(curve.steps) for curve in curves})),
             ]
         )
-    table.notes = [
-        "RAT is the mean of the last ten evaluations (or of all, if there are fewer), OMS the best one; both are means "
-        "over seeds with their 95 % confidence intervals (Student's t; none for one seed).",
-    ]
-    returns = sorted({group.task for group in group_runs(entries) if score_kind(group.entries) == "return"})
-    if returns:
-        table.notes.append(f"Scores are normalised, except on {', '.join(returns)}, where they are returns.")
+    table.notes = score_notes(entries, groups) if groups else []
     return table
+
+
+def has_scores(entry: Entry) -> bool:
+    return not entry.damage and entry.curve is not None and not np.isnan(entry.curve.scores).all()
+
+
+def score_notes(entries: list[Entry], groups: list[Group]) -> list[str]:
+    """Explain the table of scores."""
+    notes = [
+        "RAT is the mean of the last ten evaluations (or of all, if there are fewer), OMS the best one; both are means "
+        "over seeds with their 95 % confidence intervals (Student's t; none for one seed). Steps are those of the last "
+        "evaluation.",
+    ]
+    returns = sorted({group.task for group in groups if score_kind(group.entries) == "return"})
+    if len(returns) == len({group.task for group in groups}):
+        notes.append("Scores are returns.")
+    elif returns:
+        notes.append(f"Scores are normalised, except on {', '.join(returns)}, where they are returns.")
+    missing = [entry.name for entry in entries if not entry.damage and entry.has_environment and not has_scores(entry)]
+    if missing:
+        notes.append(f"Without a score so far: {', '.join(missing)}.")
+    return notes
 
 
 def score_interval(entries: list[Entry], measure: str) -> Interval | None:
@@ -98,7 +112,7 @@ def score_interval(entries: list[Entry], measure: str) -> Interval | None:
 
 def score_kind(runs: list[Entry]) -> str:
     """Name what a score is: a normalised score, or the return where the user's data has no reference returns."""
-    ends = [(entry.config.get("own_task") or {}).get(name) for entry in runs for name in ("min_return", "max_return")]
+    ends = [entry.own_task.get(name) for entry in runs for name in ("min_return", "max_return")]
     return "return" if ends == list(tasks.UNSCALED) * len(runs) else "normalised score"
 
 
@@ -125,13 +139,6 @@ def range_cell(numbers: list[int]) -> Cell:
     return Cell(" to ".join(f"{number:,}" for number in dict.fromkeys((numbers[0], numbers[-1]))), numbers[-1])
 
 
-def without_empty_columns(table: Table, names: Sequence[str]) -> Table:
-    """Remove those of the named columns that are empty."""
-    kept = [i for i, name in enumerate(table.columns) if name not in names or any(row[i].text for row in table.rows)]
-    rows = [[row[i] for i in kept] for row in table.rows]
-    return replace(table, columns=[table.columns[i] for i in kept], rows=rows)
-
-
 def run_table(entries: list[Entry]) -> Table:
     """List every run; damaged ones with the error."""
     table = Table("Runs", ["run", "task", "method", "seeds", "steps", "state", "notes"])
@@ -143,7 +150,7 @@ def run_table(entries: list[Entry]) -> Table:
         share = f"{entry.steps:,} of {entry.budget:,}"
         cells = [Cell(entry.name), Cell(entry.task), Cell(entry.method), Cell(str(entry.seeds), entry.seeds)]
         table.rows.append([*cells, Cell(share, entry.steps), Cell(state), Cell("; ".join(entry.notes))])
-    return table
+    return without_empty_columns(table)
 
 
 def difference_table(entries: list[Entry]) -> Table:

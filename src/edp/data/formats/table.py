@@ -43,6 +43,7 @@ class Table:
     refused: list[str] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)  # the first row of each file that has been read
     rows: list[np.ndarray] = field(default_factory=list)  # the row of its file for each row, if some were left out
+    times: np.ndarray | None = None  # of the rows that were yielded last
 
     def pieces(self) -> Iterator[Steps]:
         for found in (self.refused, self.starts, self.rows):
@@ -55,6 +56,7 @@ class Table:
                 if self.treatment.changes_rows:
                     self.rows.append(piece.source)
                 row += len(piece.times)
+                self.times = piece.times if self.chosen.time_column else None
                 yield piece.steps
         self.refused += self.treatment.refusals(self.name)
 
@@ -112,6 +114,7 @@ def log_of_sources(name: str, sources: list[Source], columns: Columns) -> Log:
         pieces=table.pieces,
         refused=table.refused,
         row_text=table.row_text,
+        piece_times=lambda: table.times,
         size=sum(open_parquet(source.path).metadata.num_rows for source in sources) if parquet else 0,
         observation_names=treatment.observation_names(numbered(chosen.observation_columns)),
         action_names=numbered(chosen.action_columns),
