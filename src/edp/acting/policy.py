@@ -4,7 +4,7 @@ import math
 import warnings
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,11 +18,21 @@ from edp.runs.directory import Run
 from edp.runs.load import load_checkpoint
 
 
+class Origin(NamedTuple):
+    """Where a loaded policy comes from."""
+
+    run: Run
+    seed: int
+    step: int
+
+
 class LoadedPolicy:
     """A policy that acts as it did when its run was evaluated.
 
     Its random numbers depend on ``draws`` alone: two policies loaded with the same ``draws`` act the same.
     """
+
+    origin: Origin | None = None
 
     def __init__(self, spec: Spec, actors: Actors, options: EvalOptions, draws: int):
         self.spec, self.options, self.units = spec, options, spec.units
@@ -30,6 +40,11 @@ class LoadedPolicy:
         self._leaves, self._structure = jax.tree.flatten(actors)
         self._key, self._episode = jax.random.key(draws), -1
         self.reset()
+
+    @property
+    def actors(self) -> Actors:
+        """The models that act, stacked over one seed."""
+        return self._actors
 
     def reset(self) -> None:
         """Start a new episode: new random numbers, and an empty memory for policies that have one."""
@@ -90,7 +105,8 @@ def load_policy(
         draws: the seed of the policy's random numbers.
         **acting: options of evaluation, such as ``eas=50`` or ``initial_noise=0.0`` (default: those of the run).
     """
-    spec, found = load_checkpoint(Run.open(Path(run)), checkpoint)
+    opened = Run.open(Path(run))
+    spec, found = load_checkpoint(opened, checkpoint)
     for damaged in found.damaged:
         warnings.warn(f"{damaged}; the checkpoint of step {found.step} is used", stacklevel=2)
     known = [entry.name for entry in fields(EvalOptions)]
@@ -107,4 +123,6 @@ def load_policy(
     row = spec.seeds.index(seed)
     models = actors.policies, actors.critics
     policies, critics = jax.tree.map(lambda leaf: jnp.asarray(leaf[row : row + 1]), models)
-    return LoadedPolicy(spec, Actors(policies, critics, actors.selection), options, draws)
+    policy = LoadedPolicy(spec, Actors(policies, critics, actors.selection), options, draws)
+    policy.origin = Origin(opened, seed, found.step)
+    return policy
