@@ -94,6 +94,7 @@ def choice_keys(key: Any) -> Any:
 def policy_noise(plan: Plan, key: Any) -> jax.Array:
     """The random numbers of one sample: (draws, act)."""
     policy, act = plan.policy, plan.units.dims[1]
+    assert not isinstance(policy, Transformer)
     if not isinstance(policy, Chain):
         return jax.random.normal(key, (policy.draws, act))
     start_key, chain_key = jax.random.split(key)
@@ -117,19 +118,19 @@ def compare(actions: np.ndarray, reference: Reference, units: Units) -> Comparis
     difference = (np.abs(actions - reference.actions) / (2 * half)).max(axis=1)
     others = (np.abs(actions[:, None] - reference.candidates) / (2 * half)).max(axis=2)
     nearest, rows = others.argmin(axis=1), np.arange(len(actions))
-    scores = reference.scores
+    scores, other = reference.scores, others[rows, nearest]
     gap = scores.max(axis=1) - scores[rows, nearest]
-    tied = (difference > LIMIT) & (gap <= TIE * np.ptp(scores, axis=1))
-    difference = np.where(tied, others[rows, nearest], difference)
+    tied = (difference > LIMIT) & (other <= LIMIT) & (gap <= TIE * np.ptp(scores, axis=1))
+    difference = np.where(tied, other, difference)
     return Comparison(len(actions), float(difference.max()), int(tied.sum()))
 
 
-def refuse_difference(found: Comparison) -> Comparison:
+def refuse_difference(found: Comparison, advice: str = "") -> Comparison:
     """Refuse an exported policy that does not act as the JAX policy does."""
     if not found.greatest_difference <= LIMIT or found.ties > max(1, MOST_TIES * found.states):
         differ = f"by up to {found.greatest_difference:.1e} of the action's range (at most {LIMIT:g} is allowed)"
         ties = f", and chooses another candidate in {found.ties} of {found.states} states" if found.ties else ""
-        raise UserError(f"the exported policy differs from the JAX policy {differ}{ties}: nothing was written")
+        raise UserError(f"the exported policy differs from the JAX policy {differ}{ties}: nothing was written{advice}")
     return found
 
 

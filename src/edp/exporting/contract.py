@@ -27,7 +27,7 @@ def describe_policy(loaded: LoadedPolicy, plan: Plan, signals: Signals) -> Contr
     observed = signals.observed_range or ([None] * len(shift),) * 2
     observations = zip(signals.observations, *map(plain, observed), plain(shift), plain(scale), strict=True)
     return {
-        "edp": edp.__version__,
+        "version": edp.__version__,
         "run": origin and origin.run.folder.resolve().name,
         "seed": origin and origin.seed,
         "step": origin and origin.step,
@@ -75,9 +75,9 @@ def describe_check(found: Comparison, observations: str) -> Contract:
     }
 
 
-def example(inputs: dict[str, np.ndarray], action: np.ndarray, batch: bool = True) -> Contract:
-    """The inputs of one state, and its action."""
-    whole = inputs | {"action": action}
+def example(inputs: list[Input], numbers: dict[str, np.ndarray], actions: np.ndarray, batch: bool = True) -> Contract:
+    """The inputs of the first state, and its action."""
+    whole = {given.name: numbers[given.name] for given in inputs} | {"action": actions}
     return {name: plain(array[:1] if batch else array[0]) for name, array in whole.items()}
 
 
@@ -114,3 +114,12 @@ def metadata(contract: Contract) -> dict[str, str]:
 
 def contract_path(path: Path) -> Path:
     return path.with_suffix(".json")
+
+
+def file_of(path: Path) -> str:
+    """The name of the file that a contract belongs to; empty if it is none."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return content["file"] if isinstance(content["parameters_sha256"], str) else ""
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return ""

@@ -11,14 +11,13 @@ from edp.acting.policy import LoadedPolicy, load_policy
 from edp.errors import UserError, unknown
 from edp.exporting import contract as contracts
 from edp.exporting.check import (
-    Comparison,
     Reference,
     compare,
     reference_actions,
     reference_histories,
     refuse_difference,
 )
-from edp.exporting.observations import find_observations
+from edp.exporting.observations import choose_observations, open_data
 from edp.exporting.plan import Chain, Plan, make_plan
 from edp.exporting.signals import Signals, read_signals
 from edp.files import check_writable, replacing
@@ -93,6 +92,7 @@ def export(
         raise unknown("choice of `random`", random, RANDOM)
     if (random == "inside" or random_seed is not None) and writer is not WRITERS["onnx"]:
         raise UserError("`random` and `random_seed` are for the format onnx only")
+    refuse_other_contract(path)
     for target in (path, contract_path):
         refuse_existing(target, overwrite)
     if isinstance(policy, LoadedPolicy):
@@ -131,12 +131,21 @@ def refuse_existing(path: Path, overwrite: bool) -> None:
         raise UserError(f"{path}: already exists; choose another name, or replace it with `overwrite`")
 
 
+def refuse_other_contract(path: Path) -> None:
+    """Refuse to replace the contract of another exported policy, such as policy.json of policy.onnx by policy.c's."""
+    contract = contracts.contract_path(path)
+    other = contracts.file_of(contract)
+    if other and other != path.name and (path.parent / other).exists():
+        raise UserError(f"{contract}: is the contract of {other}; give {path.name} another name")
+
+
 def prepare_job(loaded: LoadedPolicy, path: Path, random: str, random_seed: int | None) -> Job:
     """The policy as plain numbers, and what the JAX policy does on observations of the data."""
-    plan, signals = make_plan(loaded), read_signals(loaded)
+    plan, log = make_plan(loaded), open_data(loaded)
+    signals = read_signals(loaded, log)
     calls = len(plan.policy.calls) if isinstance(plan.policy, Chain) else 1
     count = min(MOST_STATES, max(FEWEST_STATES, WORK // (calls * plan.candidates)))
-    obs, source = find_observations(loaded, signals, count)
+    obs, source = choose_observations(loaded, log, signals, count)
     make_reference = reference_histories if isinstance(plan.policy, Transformer) else reference_actions
     reference = make_reference(loaded, plan, obs, jax.random.key(0))
     about = contracts.describe_policy(loaded, plan, signals)
@@ -162,7 +171,7 @@ def write_onnx_file(job: Job) -> Written:
     if draws_inside:
         refuse_outside(action, plan)
         return Written(content, entries | {"example": None})
-    return Written(content, entries | {"example": contracts.example(first, action)})
+    return Written(content, entries | {"example": contracts.example(inputs, first, action)})
 
 
 def run_onnx(content: bytes, inputs: dict[str, np.ndarray]) -> np.ndarray:
@@ -191,9 +200,9 @@ def write_c_file(job: Job) -> Written:
     with Compiled(text, job.path.name, plan) as compiled:
         actions = compiled(job.reference.inputs)
     check = checked(job, actions)
-    inputs = contracts.describe_inputs(plan.inputs, plan.units.dims[1], batch=False)
-    entries = {"format": "c", **inputs, "check": check}
-    return Written(text.encode("ascii"), entries | {"example": contracts.example(job.reference.inputs, actions, False)})
+    entries = {"format": "c", **contracts.describe_inputs(plan.inputs, plan.units.dims[1], batch=False), "check": check}
+    example = contracts.example(plan.inputs, job.reference.inputs, actions, batch=False)
+    return Written(text.encode("ascii"), entries | {"example": example})
 
 
 def write_stablehlo_file(job: Job) -> Written:
@@ -208,7 +217,7 @@ def write_stablehlo_file(job: Job) -> Written:
     actions = np.asarray(jax_export.deserialize(bytearray(content)).call(*arrays.values()))
     entries = {"format": "stablehlo", "calling_convention_version": version}
     entries |= contracts.describe_inputs(inputs, job.plan.units.dims[1]) | {"check": checked(job, actions)}
-    return Written(content, entries | {"example": contracts.example(arrays, actions)})
+    return Written(content, entries | {"example": contracts.example(inputs, arrays, actions)})
 
 
 WRITERS = {"onnx": write_onnx_file, "stablehlo": write_stablehlo_file, "c": write_c_file}
@@ -216,7 +225,12 @@ WRITERS = {"onnx": write_onnx_file, "stablehlo": write_stablehlo_file, "c": writ
 
 def checked(job: Job, actions: np.ndarray) -> contracts.Contract:
     """The result of the comparison, for the contract. Refuses actions that differ."""
-    found: Comparison = refuse_difference(compare(actions, job.reference, job.plan.units))
+    policy = job.plan.policy
+    amplifies = isinstance(policy, Chain) and not policy.predicts_data
+    advice = (
+        " (few calls may amplify rounding errors: try more `act_calls`, or `act_sampler=dpm++`)" if amplifies else ""
+    )
+    found = refuse_difference(compare(actions, job.reference, job.plan.units), advice)
     return contracts.describe_check(found, job.observations)
 
 

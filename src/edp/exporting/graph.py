@@ -60,7 +60,7 @@ class Graph:
     def reshape(self, x: str, *shape: int) -> str:
         return self.add("Reshape", x, self.integers(*shape))
 
-    def linear(self, x: str, weight: np.ndarray, shift: Any) -> str:
+    def linear(self, x: str, weight: Any, shift: Any) -> str:
         """x · weight + shift, where ``shift`` is a bias or a name."""
         return self.add("Gemm", x, weight, shift)
 

@@ -40,7 +40,7 @@ class Randomness:
 
     def __init__(self, graph: Graph, plan: Plan, inside: bool, seed: int | None):
         self.graph, self.plan, self.inside = graph, plan, inside
-        self.seed = {} if seed is None else {"seed": float(seed)}
+        self.seed: dict[str, Any] = {} if seed is None else {"seed": float(seed)}
         for given in plan.inputs:
             if not inside or given.name == "observation":
                 graph.input(*given[:3])
@@ -66,8 +66,8 @@ class Randomness:
     def gumbel(self) -> str:
         if not self.inside:
             return "gumbel"
-        like, limits = self.zeros(self.plan.candidates), {"low": SMALLEST, "high": 1.0}
-        uniform = self.graph.add("RandomUniformLike", like, dtype=1, **limits, **self.seed)
+        like = self.zeros(self.plan.candidates)
+        uniform = self.graph.add("RandomUniformLike", like, dtype=1, low=SMALLEST, high=1.0, **self.seed)
         return self.graph.add("Neg", self.graph.add("Log", self.graph.add("Neg", self.graph.add("Log", uniform))))
 
 
@@ -123,7 +123,8 @@ class Writer:
         Between two network calls, everything but the clip is linear, so it becomes one or two nodes.
         """
         graph, (state, weight), noise = self.graph, self.first_layer(chain.net, obs), list(noise)
-        y = scaled(graph, noise.pop(0), chain.start) if chain.start else self.random.zeros(len(weight))
+        zeros = lambda: graph.reshape(self.random.zeros(self.candidates, len(weight)), -1, len(weight))  # noqa: E731
+        y = scaled(graph, noise.pop(0), chain.start) if chain.start else zeros()
         base, kept = y, {}
         for call in chain.calls:
             shift = graph.add("Add", state, call.time[None])
@@ -140,7 +141,7 @@ class Writer:
 
         It is ``part · y + factor · output``, and the last layer computes both.
         """
-        graph, net, sigma, alpha = self.graph, chain.net, float(call.sigma), float(call.alpha)
+        graph, net, sigma, alpha = self.graph, chain.net, call.sigma, call.alpha
         if chain.predicts_v:  # noise = scale · (alpha · output + sigma · y)
             part, factor = (1 - chain.scale * sigma**2) / alpha, -chain.scale * sigma
         else:
@@ -193,12 +194,12 @@ class Writer:
         return graph.add("GatherND", graph.reshape(rows, -1, count, self.plan.units.dims[1]), best, batch_dims=1)
 
 
-def add_terms(*parts: tuple[Any, Terms]) -> Terms:
+def add_terms(*parts: tuple[float, Terms]) -> Terms:
     """The sum of linear combinations, each multiplied by a factor, without the terms that are 0."""
     total: Terms = {}
     for factor, terms in parts:
         for name, value in terms.items():
-            total[name] = total.get(name, 0.0) + float(factor) * float(value)
+            total[name] = total.get(name, 0.0) + factor * value
     return {name: value for name, value in total.items() if value}
 
 

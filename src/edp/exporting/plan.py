@@ -33,15 +33,15 @@ class Layers(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One network call of a sampler (see ``edp.diffusion.tables``), in float32."""
+    """One network call of a sampler (see ``edp.diffusion.tables``). Its numbers are those of float32."""
 
     time: np.ndarray  # the time's share of the first layer
-    alpha: np.float32
-    sigma: np.float32
-    base: np.float32
-    now: np.float32
-    kept: np.float32
-    noise: np.float32  # with the factor of all random numbers
+    alpha: float
+    sigma: float
+    base: float
+    now: float
+    kept: float
+    noise: float  # with the factor of all random numbers
     keep: bool
     advance: bool
 
@@ -149,14 +149,14 @@ def make_plan(loaded: LoadedPolicy) -> Plan:
         raise UserError("the policy's parameters have NaN or Inf (the seed failed in training): it cannot be exported")
     if isinstance(policy, Transformer):
         return Plan(loaded.units, policy, None)
-    chooses = selection.candidates > 1 and critic is not None
+    chooses = critic is not None and selection.candidates > 1
     planner = PLANNERS.get(type(policy))
     if planner is None:
         known = ", ".join(name.__name__ for name in (*PLANNERS, Transformer))
         raise UserError(f"a policy of class {type(policy).__name__} has no exporter (those of {known} have)")
     planned = planner(policy, selection.control, chooses)
     spread = float(selection.spread or 0)
-    if not chooses or not (planned.draws or spread):  # one action, or several that are all the same
+    if critic is None or not chooses or not (planned.draws or spread):  # one action, or several that are all the same
         return Plan(loaded.units, planned, None)
     members = [
         jax.tree.map(lambda leaf, i=i: leaf[i], critic.members) for i in range(len(critic.members.layers[0].bias))
@@ -179,14 +179,13 @@ def plan_diffusion(policy: Diffusion, control: Control, chooses: bool) -> Chain:
     steps = jnp.asarray(schedule.step(table.t), jnp.float32)
     times = np.asarray(policy.net.time(sinusoidal(steps)) @ first.weight[-TIME_WIDTH:])
     columns = schedule.alpha(table.t), schedule.sigma(table.t), *table[1:4], control.noise * table.noise_coef
-    numbers = zip(*(np.asarray(column, np.float32) for column in columns), strict=True)
-    flags = zip(table.keep, table.advance, strict=True)
-    rows = zip(times, numbers, flags, strict=True)
+    numbers = np.stack(columns, axis=1).astype(np.float32).tolist()
+    rows = zip(times, numbers, table.keep.tolist(), table.advance.tolist(), strict=True)
     net = layers_of(policy.net.body)
     without_time = (net.weights[0][:-TIME_WIDTH], *net.weights[1:])
     return Chain(
         net._replace(weights=without_time),
-        tuple(Call(time, *row, bool(keep), bool(advance)) for time, row, (keep, advance) in rows),
+        tuple(Call(time, *row, keep=keep, advance=advance) for time, row, keep, advance in rows),
         table.predicts_data,
         policy.predicts_v,
         policy.sampler.threshold,
@@ -199,12 +198,9 @@ def plan_gaussian(policy: Gaussian, control: Control, chooses: bool) -> Direct:
     """Samples if several of them are chosen from; otherwise the policy acts with its mean."""
     net, factor = layers_of(policy.net), float(control.noise / control.scale**0.5)
     if not chooses or not factor:
-        act_dim = net.biases[-1].size // (1 if policy.std or policy.log_std is not None else 2)
-        weights, biases = (
-            (*net.weights[:-1], net.weights[-1][:, :act_dim]),
-            (*net.biases[:-1], net.biases[-1][:act_dim]),
-        )
-        return Direct(net._replace(weights=weights, biases=biases))
+        means = slice(net.biases[-1].size // (1 if policy.std or policy.log_std is not None else 2))
+        weights = *net.weights[:-1], net.weights[-1][:, means]
+        return Direct(net._replace(weights=weights, biases=(*net.biases[:-1], net.biases[-1][means])))
     limits = LOG_STD_LOW, policy.max_log_std
     log_std = None
     if policy.std:

@@ -1,9 +1,10 @@
-"""Names and ranges of what a policy sees and sets, as far as its run knows them."""
+"""Names and ranges of what a policy sees and sets, as far as its run and its data know them."""
 
 from typing import Any, NamedTuple
 
 from edp.acting.policy import LoadedPolicy
 from edp.data.formats.times import parse_duration
+from edp.data.log import Log
 from edp.errors import UserError
 
 
@@ -14,21 +15,23 @@ class Signals(NamedTuple):
     seconds: float | None  # between two actions
 
 
-def read_signals(policy: LoadedPolicy) -> Signals:
-    """Names are ``observation_0``, …, ``action_0``, … for runs that have none."""
+def read_signals(policy: LoadedPolicy, log: Log | None = None) -> Signals:
+    """What the run says, otherwise its data; names are ``observation_0``, …, ``action_0``, … if neither has any."""
     known: Any = getattr(policy.spec, "signals", None)
     obs, act = policy.dims
-    low, high = (tuple(getattr(known, side, ()) or ()) for side in ("low", "high"))
+    low, high = (tuple(getattr(known, side, ())) for side in ("low", "high"))
     return Signals(
-        names(getattr(known, "observations", ()), "observation", obs),
-        names(getattr(known, "actions", ()), "action", act),
+        first_names(obs, "observation", getattr(known, "observations", ()), log.observation_names if log else ()),
+        first_names(act, "action", getattr(known, "actions", ()), policy.spec.task.action_names),
         (low, high) if len(low) == len(high) == obs else None,
         control_period(policy),
     )
 
 
-def names(given: Any, kind: str, count: int) -> tuple[str, ...]:
-    return tuple(given) if len(given) == count else tuple(f"{kind}_{i}" for i in range(count))
+def first_names(count: int, kind: str, *known: tuple[str, ...]) -> tuple[str, ...]:
+    """The first names of which there are as many as needed."""
+    numbered = tuple(f"{kind}_{i}" for i in range(count))
+    return next((tuple(names) for names in known if len(names) == count), numbered)
 
 
 def control_period(policy: LoadedPolicy) -> float | None:
