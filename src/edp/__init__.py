@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from edp.data.arrays import from_arrays, from_episodes
     from edp.data.synthesis.record import Recorder, record
     from edp.errors import UserError
+    from edp.exporting.export import export
 
 __all__ = [
     "LoadedPolicy",
     "Recorder",
     "UserError",
+    "export",
     "fit",
     "from_arrays",
     "from_episodes",
@@ -29,6 +31,7 @@ PLACES = {
     "edp.data.synthesis.record": ("Recorder", "record"),
     "edp.acting.policy": ("LoadedPolicy", "load_policy"),
     "edp.errors": ("UserError",),
+    "edp.exporting.export": ("export",),
 }
 
 

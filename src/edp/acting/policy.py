@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,14 @@ from edp.runs.directory import Run
 from edp.runs.load import load_checkpoint
 
 
+class Origin(NamedTuple):
+    """Where a loaded policy comes from."""
+
+    run: Run
+    seed: int
+    step: int
+
+
 class LoadedPolicy:
     """A policy that acts as it did when its run was evaluated.
 
@@ -31,6 +39,8 @@ class LoadedPolicy:
     ``repr(policy)`` shows what it sees and sets. After each call of ``act``, ``status`` tells how the observation
     compares with the training data.
     """
+
+    origin: Origin | None = None
 
     def __init__(
         self,
@@ -54,6 +64,11 @@ class LoadedPolicy:
 
     def __repr__(self) -> str:
         return describe_policy(self)
+
+    @property
+    def actors(self) -> Actors:
+        """The models that act, stacked over one seed."""
+        return self._actors
 
     def reset(self) -> None:
         """Start a new episode: new random numbers, and an empty memory for policies that have one."""
@@ -195,7 +210,8 @@ def load_policy(
     """
     if outside not in CHOICES:
         raise unknown("choice of `outside`", str(outside), CHOICES)
-    spec, found = load_checkpoint(Run.open(Path(run)), checkpoint)
+    opened = Run.open(Path(run))
+    spec, found = load_checkpoint(opened, checkpoint)
     for damaged in found.damaged:
         warnings.warn(f"{damaged}; the checkpoint of step {found.step} is used", stacklevel=2)
     known = [entry.name for entry in fields(EvalOptions)]
@@ -212,7 +228,7 @@ def load_policy(
     row = spec.seeds.index(seed)
     models = actors.policies, actors.critics
     policies, critics = jax.tree.map(lambda leaf: jnp.asarray(leaf[row : row + 1]), models)
-    return LoadedPolicy(
+    policy = LoadedPolicy(
         spec,
         Actors(policies, critics, actors.selection),
         options,
@@ -221,3 +237,5 @@ def load_policy(
         outside=outside,
         title=f"{run}, step {found.step:,}, seed {seed}",
     )
+    policy.origin = Origin(opened, seed, found.step)
+    return policy

@@ -48,10 +48,10 @@ class Parser(argparse.ArgumentParser):
             raise UserError(f"unexpected argument {rest[0]!r} (see {self.prog} --help)")
         return values
 
-    def add_fields(self, cls: type, title: str) -> None:
-        """Add an option for each field of a dataclass."""
+    def add_fields(self, cls: type, title: str, names: Iterable[str] = ()) -> None:
+        """Add an option for each field of a dataclass, or for those with these ``names``."""
         group, hints = self.add_argument_group(title), get_type_hints(cls)
-        for entry in fields(cls):
+        for entry in (entry for entry in fields(cls) if not names or entry.name in names):
             default = None if entry.default is MISSING else entry.default
             shown = ",".join(map(str, default)) if isinstance(default, tuple) else default
             text = entry.metadata["help"] if shown == "" else f"{entry.metadata['help']} (default: {shown})"

@@ -1,0 +1,1 @@
+"""Trained policies as files that run without this package: ONNX, StableHLO and C."""
