@@ -60,8 +60,11 @@ def test_data_list_tells_all_about_one_task(capsys):
 def test_look_alikes_are_made_and_marked_in_everything_that_is_shown(capsys, tmp_path, monkeypatch, fails):
     monkeypatch.setenv("EDP_CACHE", str(tmp_path))
     make = ["data", "make", "hopper-medium-v2", "--transitions", "100", "--processes", "1"]
-    assert "is made from one or more --policy FILE" in fails(*make)
-    make += ["--policy", str(BUILT_IN / "hopper-medium.npz:1"), "--policy", str(BUILT_IN / "hopper-expert.npz:3")]
+    said = fails(*make)
+    assert "is made from one or more --policy FILE" in said
+    assert said.endswith("; built-in ones: --policy hopper-expert or --policy hopper-medium")
+    assert "built-in" not in fails("data", "make", "walker2d-medium-v2")
+    make += ["--policy", "hopper-medium", "--policy", str(BUILT_IN / "hopper-expert.npz:3")]
     assert "--env does not go with it" in fails(*make, "--env", "edp/hopper-d4rl-v2")
     assert "--noise must be at least 0" in fails(*make, "--noise", "-1")
     assert "did you mean 'hopper-medium-v2'" in fails("data", "make", "hopper-medum-v2")

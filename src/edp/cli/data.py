@@ -50,7 +50,7 @@ def make_data(argv: list[str]) -> int:
         action="append",
         default=[],
         metavar="FILE[:SHARE]",
-        help="a policy (.npz) and its share of the rows; may be repeated",
+        help="a policy (.npz, or the name of a built-in one) and its share of the rows; may be repeated",
     )
     parser.add_argument("--logs", type=Path, metavar="FILE", help="demonstrations (.npz) to replay, for kitchen")
     parser.add_argument(
@@ -142,17 +142,17 @@ def refuse_given(values, why: str, keep: Collection[str]) -> None:
 
 
 def split_share(text: str) -> tuple[Path, float]:
-    """Split ``FILE:SHARE``; the share is 1 if it is not given."""
+    """Split ``FILE:SHARE``; the share is 1 if it is not given. A name may stand for the file of a built-in policy."""
+    from edp.data.synthesis.behaviours import policy_path
+
     file, colon, share = text.rpartition(":")
-    if not colon:
-        return Path(text), 1.0
     try:
-        number = float(share)
+        number = float(share) if colon else 1.0
     except ValueError:
-        return Path(text), 1.0
+        colon, number = "", 1.0
     if not 0 < number < float("inf"):
         raise UserError(f"--policy {text}: a share must be a positive number")
-    return Path(file), number
+    return policy_path(Path(file if colon else text)), number
 
 
 def get_data(argv: list[str]) -> int:

@@ -140,5 +140,16 @@ def built_in_path(name: str) -> Path:
     return BUILT_IN / f"{name}.npz"
 
 
+def built_in_names(env_id: str = "") -> list[str]:
+    """The names of the built-in policies, or of those that act in an environment."""
+    names = sorted(path.stem for path in BUILT_IN.glob("*.npz"))
+    return [name for name in names if env_id.rpartition("/")[2].startswith(name.partition("-")[0])] if env_id else names
+
+
+def policy_path(name: Path) -> Path:
+    """Return the file of a policy: this one, or the built-in policy of this name."""
+    return built_in_path(str(name)) if not name.exists() and str(name) in built_in_names() else name
+
+
 def load_built_in(name: str) -> Actor:
     return load_actor(built_in_path(name))

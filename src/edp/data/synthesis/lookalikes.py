@@ -61,7 +61,13 @@ def check_sources(task: Task, policies: list[tuple[Path, float]], logs: Path | N
     if not task.made_from:
         raise UserError(f"{task.name} consists of human demonstrations, and cannot be made: download its file")
     if (logs is not None, bool(policies)) != (task.made_from == "logs", task.made_from != "logs"):
-        raise UserError(f"{task.name} is made from {NEEDED[task.made_from].format(env=task.env)}")
+        raise UserError(f"{task.name} is made from {NEEDED[task.made_from].format(env=task.env)}{offered(task)}")
+
+
+def offered(task: Task) -> str:
+    """Name the built-in policies from which a look-alike could be made."""
+    names = behaviours.built_in_names(task.env) if task.made_from == "policies" else []
+    return f"; built-in ones: {' or '.join(f'`policy={name}`' for name in names)}" if names else ""
 
 
 def load_behaviour(task: Task, file: Path, seed: int) -> behaviours.Actor:
