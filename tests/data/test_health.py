@@ -139,7 +139,7 @@ def test_the_command_prints_draws_and_tells_by_its_exit_code(tmp_path, monkeypat
     np.savez("good.npz", **make(terminals=terminal_in_the_middle()))
     assert main(["data", "check", "good.npz"]) == 0
     said = capsys.readouterr().out
-    assert "200 steps: 2 observations, 1 actions" in said
+    assert "200 steps: 2 observations, 1 action\n" in said
     assert "too few to learn from" in said
     assert (tmp_path / "good-check.png").read_bytes().startswith(b"\x89PNG")
     np.savez("bad.npz", **make(rewards=np.zeros(200)))

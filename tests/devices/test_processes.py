@@ -139,10 +139,10 @@ def test_an_error_of_any_process_is_told_once_before_anything_is_written(hopper_
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(("seeds", "others"), [(5, "4 or 6"), (1, "2")])
-def test_seeds_that_cannot_be_shared(seeds, others, monkeypatch):
+@pytest.mark.parametrize(("seeds", "text", "others"), [(5, "5 seeds", "4 or 6"), (1, "1 seed", "2")])
+def test_seeds_that_cannot_be_shared(seeds, text, others, monkeypatch):
     monkeypatch.setattr("jax.process_count", lambda: 2)
-    with pytest.raises(UserError, match=f"2 processes cannot share {seeds} seeds equally: use `seeds={others}`$"):
+    with pytest.raises(UserError, match=f"2 processes cannot share {text} equally: use `seeds={others}`$"):
         local_rows(seeds)
 
 
