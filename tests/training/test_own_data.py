@@ -194,7 +194,8 @@ def test_data_and_options_that_do_not_go_together(tmp_path, fails):
     assert "unknown task 'hoper-medium-v2'" in fails("train", "hoper-medium-v2")
     assert "no such file" in fails("train", tmp_path / "none.csv")
     assert "--n-step has no effect" in fails("train", file, *flags(COLUMNS), "--algo", "bc", "--n-step", "3")
-    np.savez(tmp_path / "a.npz", observations=np.zeros((2, 1)))
+    names = ("observations", "actions", "rewards", "terminals")
+    np.savez(tmp_path / "a.npz", **{name: np.zeros((2, 1) if name[0] in "oa" else 2) for name in names})
     assert "--observation-columns is for tables" in fails("train", tmp_path / "a.npz", "--observation-columns", "x")
     assert not (tmp_path / "runs").exists()
 
