@@ -366,6 +366,22 @@ def acting() -> str:
     return table(["", "half of the calls within", "99 % within", "its matmuls at the rate of 256³", "ratio"], rows)
 
 
+def exported() -> str:
+    head = ["", "", "half of the calls within", "99 % within", "memory", "file"]
+    rows = [
+        [
+            name,
+            engine,
+            *(f"{row[key]:.2f} ms" for key in ("p50_ms", "p99_ms")),
+            f"{row['memory_mb']:.0f} MB",
+            f"{row['file_mb']:.1f} MB" if "file_mb" in row else "",
+        ]
+        for name, engines in result("act").get("exported", {}).items()
+        for engine, row in engines.items()
+    ]
+    return table(head, rows)
+
+
 def faults() -> str:
     found = result("faults")
     names = ("tried", "noticed", "harmless", "tracebacks", "hangs", "crashes", "silently_wrong")
@@ -392,6 +408,7 @@ PARTS = (
     tables,
     evaluation,
     acting,
+    exported,
     faults,
     curves,
     critics,

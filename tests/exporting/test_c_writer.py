@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edp.data.signals import Signals
 from edp.errors import UserError
 from edp.exporting import c_writer
 from edp.exporting.plan import make_plan
-from edp.exporting.signals import Signals
 from support.tiny_policy import ACT, OBS, UNITS, observations, tiny_policy
 
 STRICT = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O2"]
@@ -30,7 +30,7 @@ def plan(policy):
 
 def signals(observations=NAMES, ranged=True):
     low, high = tuple(range(OBS)), tuple(range(1, OBS + 1))
-    return Signals(observations, ("a", "b", "c"), (low, high) if ranged else None, None)
+    return Signals(observations, ("a", "b", "c"), *((low, high) if ranged else ()))
 
 
 def compiled(text, folder: Path, *more):

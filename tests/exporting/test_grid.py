@@ -71,7 +71,7 @@ def test_it_acts_as_the_loaded_policy(options):
     keys = jax.random.split(jax.random.fold_in(jax.random.key(0), 0), (1, 9))[0]
     for step in range(2):
         now = jax.vmap(jax.random.fold_in, (0, None))(keys, step)
-        drawn = jax.vmap(lambda key: check.draw_inputs(plan, key))(now)
+        drawn = jax.jit(jax.vmap(lambda key: check.draw_inputs(plan, key)))(now)
         inputs = {"observation": obs} | {name: np.asarray(array) for name, array in drawn.items()}
         assert len(inputs) == len(plan.inputs)
         np.testing.assert_allclose(run_onnx(content, inputs), policy.act(obs), rtol=1e-5, atol=1e-3)

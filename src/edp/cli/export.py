@@ -4,7 +4,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from edp.cli.parser import Parser
+from edp.cli.parser import Parser, add_overwrite
 from edp.errors import printable
 
 DESCRIPTION = """Write the policy of a run to a file that runs without this package and without JAX: an ONNX model
@@ -26,7 +26,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("run", type=Path, metavar="RUN", help="a run directory")
     parser.add_argument("file", type=Path, metavar="FILE", help=f"the file to write ({', '.join(FORMATS.values())})")
     parser.add_argument("--format", metavar="…", help=f"{', '.join(FORMATS)} (default: by the suffix of FILE)")
-    parser.add_argument("--overwrite", action="store_true", help="replace files that exist")
+    add_overwrite(parser)
     parser.add_argument("--seed", type=int, metavar="…", help="one of the run's seeds (default: the first)")
     parser.add_argument("--checkpoint", metavar="…", help="a step, best or fqe (default: the last one)")
     parser.add_argument(

@@ -14,9 +14,9 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import edp
+from edp.data.signals import Signals
 from edp.errors import UserError
 from edp.exporting.plan import NORM_EPSILON, Chain, Direct, Layers, Plan
-from edp.exporting.signals import Signals
 from edp.policies import Transformer
 
 COMPILE = ("-std=c99", "-O2", "-shared", "-fPIC")
@@ -38,7 +38,7 @@ def write_c(plan: Plan, file: str, signals: Signals, title: str) -> str:
         kinds.append({"name": "critic", "activation": first.activation, "norm": first.norm})
     widths = [layer["outputs"] for net in nets for layer in net["layers"][:-1]]
     shift, scale, centre, half, low, high = map(numbers, plan.units.arrays)
-    observed = signals.observed_range
+    observed = (signals.low, signals.high) if signals.low else None
     return template().render(
         {
             **{"title": comment(title), "version": edp.__version__, "file": comment(file)},

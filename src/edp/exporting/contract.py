@@ -9,9 +9,10 @@ import numpy as np
 
 import edp
 from edp.acting.policy import LoadedPolicy
+from edp.data.signals import Signals
 from edp.exporting.check import LIMIT, Comparison
 from edp.exporting.plan import Input, Plan, model_of
-from edp.exporting.signals import Signals
+from edp.exporting.signals import control_period
 from edp.policies import Diffusion, Transformer
 from edp.runs.checkpoints import arrays_digest, leaves_by_name
 
@@ -24,7 +25,7 @@ def describe_policy(loaded: LoadedPolicy, plan: Plan, signals: Signals) -> Contr
     algorithm, kind = loaded.spec.names
     options, choice, origin = loaded.options, plan.choice, loaded.origin
     shift, scale, _, _, low, high = plan.units.arrays
-    observed = signals.observed_range or ([None] * len(shift),) * 2
+    observed = (signals.low, signals.high) if signals.low else ([None] * len(shift),) * 2
     observations = zip(signals.observations, *map(plain, observed), plain(shift), plain(scale), strict=True)
     return {
         "version": edp.__version__,
@@ -45,7 +46,7 @@ def describe_policy(loaded: LoadedPolicy, plan: Plan, signals: Signals) -> Contr
         if choice
         else None,
         "parameters_sha256": arrays_digest(leaves_by_name({"policy": policy, "critic": critic if choice else None})),
-        "seconds_between_actions": signals.seconds,
+        "seconds_between_actions": control_period(loaded),
         "observations": [
             dict(zip(("name", "low", "high", "shift", "scale"), each, strict=True)) for each in observations
         ],

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from edp.acting.policy import LoadedPolicy, load_policy
+from edp.data.signals import Signals
 from edp.errors import UserError, unknown
 from edp.exporting import contract as contracts
 from edp.exporting.check import (
@@ -19,8 +20,8 @@ from edp.exporting.check import (
 )
 from edp.exporting.observations import choose_observations, open_data
 from edp.exporting.plan import Chain, Plan, make_plan
-from edp.exporting.signals import Signals, read_signals
-from edp.files import check_writable, replacing
+from edp.exporting.signals import read_signals
+from edp.files import check_writable, refuse_existing, replacing
 from edp.policies import Transformer
 
 FORMATS = {"onnx": ".onnx", "stablehlo": ".stablehlo", "c": ".c"}
@@ -94,15 +95,18 @@ def export(
         raise UserError("`random` and `random_seed` are for the format onnx only")
     refuse_other_contract(path)
     for target in (path, contract_path):
-        refuse_existing(target, overwrite)
+        if not target.is_dir():
+            refuse_existing(target, overwrite)  # before the run is loaded
     if isinstance(policy, LoadedPolicy):
         if seed is not None or checkpoint is not None or acting:
             raise UserError("a loaded policy is exported as it acts: give options of acting to load_policy")
         loaded = policy
     else:
         loaded = load_policy(policy, seed=seed, checkpoint=checkpoint, **acting)
-    job = prepare_job(loaded, path, random, random_seed)
-    check_writable(path)
+    plan = make_plan(loaded)
+    for target in (path, contract_path):
+        check_writable(target, overwrite, [loaded.origin.run.folder] if loaded.origin else ())
+    job = prepare_job(loaded, plan, path, random, random_seed)
     written = writer(job)
     about = {"file": path.name, "sha256": hashlib.sha256(written.content).hexdigest(), **job.about, **written.entries}
     with replacing(path) as model, replacing(contract_path) as text:
@@ -124,13 +128,6 @@ def find_writer(path: Path, format: str | None) -> Any:
     return WRITERS[format]
 
 
-def refuse_existing(path: Path, overwrite: bool) -> None:
-    if path.is_dir():
-        raise UserError(f"{path}: is a directory; give the name of a file")
-    if path.exists() and not overwrite:
-        raise UserError(f"{path}: already exists; choose another name, or replace it with `overwrite`")
-
-
 def refuse_other_contract(path: Path) -> None:
     """Refuse to replace the contract of another exported policy, such as policy.json of policy.onnx by policy.c's."""
     contract = contracts.contract_path(path)
@@ -139,9 +136,9 @@ def refuse_other_contract(path: Path) -> None:
         raise UserError(f"{contract}: is the contract of {other}; give {path.name} another name")
 
 
-def prepare_job(loaded: LoadedPolicy, path: Path, random: str, random_seed: int | None) -> Job:
-    """The policy as plain numbers, and what the JAX policy does on observations of the data."""
-    plan, log = make_plan(loaded), open_data(loaded)
+def prepare_job(loaded: LoadedPolicy, plan: Plan, path: Path, random: str, random_seed: int | None) -> Job:
+    """The policy with what it does in JAX on observations of the data."""
+    log = open_data(loaded)
     signals = read_signals(loaded, log)
     calls = len(plan.policy.calls) if isinstance(plan.policy, Chain) else 1
     count = min(MOST_STATES, max(FEWEST_STATES, WORK // (calls * plan.candidates)))

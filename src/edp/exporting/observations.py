@@ -8,9 +8,9 @@ from edp.acting.policy import LoadedPolicy
 from edp.config.spec import lists_to_tuples
 from edp.data import formats, locate
 from edp.data.log import Log
+from edp.data.signals import Signals
 from edp.data.tasks import Task
 from edp.errors import UserError
-from edp.exporting.signals import Signals
 from edp.runs.load import locate_run_data
 
 
@@ -42,8 +42,8 @@ def choose_observations(policy: LoadedPolicy, log: Log | None, signals: Signals,
         if np.isfinite(rows).all():
             return rows, "of the data"
     rng = np.random.default_rng(0)
-    if signals.observed_range:
-        return rng.uniform(*signals.observed_range, (count, width)).astype(np.float32), "within the data's ranges"
+    if signals.low:
+        return rng.uniform(signals.low, signals.high, (count, width)).astype(np.float32), "within the data's ranges"
     normal = rng.standard_normal((count, width)).astype(np.float32)
     return policy.units.observations_from_network(normal), "at random"
 
