@@ -116,7 +116,7 @@ class ByName:
     def __init__(self, one: LoadedPolicy):
         self.one, self.names = one, one.signals.observations
 
-    def act(self, obs: np.ndarray) -> np.ndarray:
+    def act(self, obs: np.ndarray) -> Any:
         return self.one.act(dict(zip(self.names, obs, strict=True)))
 
 

@@ -36,7 +36,7 @@ class Policy:
             inputs["noise"] = self.rng.standard_normal((len(rows), *self.shapes["noise"]), np.float32)
         if "gumbel" in self.shapes:
             inputs["gumbel"] = self.rng.gumbel(size=(len(rows), *self.shapes["gumbel"])).astype(np.float32)
-        (actions,) = self.session.run(None, inputs)
+        (actions,) = map(np.asarray, self.session.run(None, inputs))
         return actions if observation.ndim == 2 else actions[0]
 
 
@@ -49,17 +49,17 @@ def main() -> None:
     policy, example = Policy(values.model), contract["example"]
     if example:
         inputs = {name: np.array(example[name], np.float32) for name in policy.shapes}
-        (action,) = policy.session.run(None, inputs)
+        (action,) = map(np.asarray, policy.session.run(None, inputs))
         ranges = np.array([each["high"] - each["low"] for each in contract["actions"]])
         difference = float((np.abs(action - example["action"]) / ranges).max())
         print(f"the contract's example: differs by {difference:.1e} of the action's range")
         observation = inputs["observation"][0]
     else:
         observation = np.array([each["shift"] for each in contract["observations"]], np.float32)
-    times = []
+    action, times = policy.act(observation), []
     for _ in range(values.actions):
         start = time.perf_counter()
-        action = policy.act(observation)
+        policy.act(observation)
         times.append(time.perf_counter() - start)
     for entry, number in zip(contract["actions"], action, strict=True):
         print(f"{entry['name']}: {number:.4g}")
