@@ -175,7 +175,7 @@ def test_a_state_and_an_action_are_a_plane(tmp_path):
     assert (data >= [49.99, 10]).all() and (data <= [60.01, 20]).all()
     known = {tuple(row.split(",")[:2]) for row in rows}
     assert all(min(np.hypot(s - float(a), t - float(b)) for a, b in known) < 0.01 for s, t in data[:9])
-    assert '"names":["state","action"]' in text
+    assert '"names":["observation_0","action_0"]' in text
 
 
 def test_an_environment_of_one_s_own_is_made_on_the_user_s_word_alone(hopper_file, tmp_path, capsys, fails):

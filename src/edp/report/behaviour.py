@@ -71,7 +71,9 @@ def episode_values(entry: Entry) -> dict[str, Any]:
 def action_plane(entry: Entry) -> dict[str, Any]:
     """Collect points of the data and of the policy: both actions, or the state and the action."""
     plane = entry.look["plane"]
-    names = ["state", "action"] if plane.get("of") != "actions" else [action_name(entry, i) for i in (0, 1)]
+    names = [action_name(entry, i) for i in (0, 1)]
+    if plane.get("of") != "actions":
+        names = [*((entry.config.get("signals") or {}).get("observations") or ["state"])[:1], names[0]]
     points = {name: finite_points(plane[name]) for name in ("data", "policy")}
     return points | {"names": names, "after": entry.made_after(int(entry.look["step"]))}
 
