@@ -33,7 +33,7 @@ SHORT = {
     "train": "--steps 20 --epoch-steps 10 --eval-every 20 --episodes 1 --batch-size 8 --hidden 8",
     "train --resume": "--steps 30",
     "eval": "--episodes 1 --eas 2",
-    "eval --offline": "--fqe-steps 10 --fqe-rows 100",
+    "eval --offline": "--model-steps 10 --q-rows 100 --replays 4",
     "ablate": "--episodes 1",
 }
 SHORT_FIT = {"steps": 20, "epoch_steps": 10, "eval_every": 20, "episodes": 1, "batch_size": 8, "hidden": (8,)}

@@ -81,5 +81,5 @@ class TestDamage:
         assert f"{STEPS}: damaged" in capsys.readouterr().err
         with pytest.warns(UserWarning, match="damaged"):
             edp.load_policy(copy)
-        assert main(["eval", str(copy), "--offline", "--fqe-steps", "4", "--fqe-rows", "100"]) == 0
+        assert main(["eval", str(copy), "--offline", "--model-steps", "4", "--q-rows", "100"]) == 0
         assert "damaged" in capsys.readouterr().err

@@ -87,9 +87,9 @@ def test_a_run_without_an_environment_says_so(trained, fails):
 
 def test_it_can_be_valued_offline(trained, capsys):
     _, out = trained
-    words = ["--fqe-steps", "10", "--fqe-rows", "100", "--eas", "1"]
+    words = ["--model-steps", "10", "--q-rows", "100", "--replays", "4", "--eas", "1"]
     assert main(["eval", str(out), "--offline", *words]) == 0
-    assert "value by FQE" in capsys.readouterr().out
+    assert "than the log" in capsys.readouterr().out
 
 
 def test_data_that_moved_or_changed_is_not_taken_for_the_run_s(trained, tmp_path, fails):

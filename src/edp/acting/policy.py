@@ -200,8 +200,8 @@ def load_policy(
     Args:
         run: the run directory.
         seed: one of the run's seeds (default: the first).
-        checkpoint: a training step, "best" for the best evaluation, "fqe" for the best value by fitted Q evaluation
-            (default: the last checkpoint).
+        checkpoint: a training step, "best" for the best evaluation, "offline" for the choice of
+            ``edp eval RUN --offline`` (default: the last checkpoint).
         draws: the seed of the policy's random numbers.
         outside: what to do with observations outside of the training data: "warn" (act, and warn once about each
             column), "hold" (give the last action that was given inside), "refuse" (raise UserError) or "ignore" (act).

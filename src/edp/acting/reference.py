@@ -73,7 +73,7 @@ class Reference:
 def nearest_distances(points: np.ndarray, among: np.ndarray, squares: np.ndarray) -> np.ndarray:
     """The distance of each point to the nearest of other points, whose ``squares`` are those of their lengths.
 
-    This is ``fqe.nearest_distance`` in NumPy and in float64, which is faster for a single point.
+    This is ``nearest.nearest_distance`` in NumPy and in float64, which is faster for a single point.
     """
     found = np.empty(len(points))
     for start in range(0, len(points), BLOCK):

@@ -13,6 +13,7 @@ import numpy as np
 
 from edp.acting.actors import Actors
 from edp.acting.selection import act
+from edp.acting.usable import action_distance, action_faults, value_faults
 from edp.config.spec import Spec
 from edp.data.dataset import Dataset
 from edp.devices import processes
@@ -31,6 +32,7 @@ class Validation(NamedTuple):
     metrics: dict[str, list[float]]  # those of training, one value per seed; NaN for a failed seed
     distance: list[float]  # of the policy's actions from the data's, in standard deviations of the data's
     seconds: float
+    faults: tuple[str, ...] = ()  # why a policy cannot be used
 
 
 @partial(jax.jit, static_argnames=("update", "batch_size"))
@@ -68,9 +70,11 @@ class ActionComparison:
 
     def describe(self, chosen: np.ndarray) -> list[dict[str, Any] | None]:
         """Statistics of each seed's actions, and their distance from the data's."""
-        spread = self.action.std(axis=0) + 1e-6
-        distance = np.sqrt((((chosen - self.action[None]) / spread) ** 2).mean(axis=(1, 2)))
-        return [self.summarise(each) | {"distance": float(far)} for each, far in zip(chosen, distance, strict=True)]
+        return [
+            self.summarise(each)
+            | {"distance": action_distance(each, self.action), "faults": action_faults(each, self.action)}
+            for each in chosen
+        ]
 
     def summarise(self, actions: np.ndarray) -> dict[str, Any]:
         """Statistics of each action in the units of the data, and a histogram over its range."""
@@ -84,6 +88,7 @@ class Validator:
 
     def __init__(self, spec: Spec, held_out: Dataset, data: Any):
         self.spec, self.data = spec, data
+        self.largest_reward = float(np.abs(held_out.reward).max())
         self.comparison = ActionComparison(spec, held_out)
 
     def __call__(self, states: Any, step: int, run: Run, failed: Container[int]) -> Validation:
@@ -101,17 +106,31 @@ class Validator:
                     values[row] = float("nan")
         distance = [each["distance"] if each else float("nan") for each in acted]
         data = self.comparison.summarise(self.comparison.action)
+        faults = self.faults(metrics, acted, failed)
         run.log_validation(
             {
                 "step": step,
                 "seeds": list(self.spec.seeds),
                 "metrics": {name: finite_or_none(values) for name, values in metrics.items()},
                 "actions": {"data": data, "policy": acted},
+                "faults": faults,
             }
         )
         seconds = time.perf_counter() - start
         run.log_time({"step": step, "kind": "training", "validation_seconds": round(seconds, 2)})
-        return Validation(step, metrics, distance, seconds)
+        return Validation(step, metrics, distance, seconds, tuple(faults))
+
+    def faults(self, metrics: dict[str, list[float]], acted: list[Any], failed: Container[int]) -> list[str]:
+        """Why the policies of some seeds cannot be used."""
+        texts = []
+        for row, seed in enumerate(self.spec.seeds):
+            if seed in failed:
+                continue
+            discount = getattr(self.spec.algorithm, "discount", 0.0)
+            own = {name: values[row] for name, values in metrics.items()}
+            found = (acted[row] or {}).get("faults", []) + value_faults(own, self.largest_reward, discount)
+            texts += [f"seed {seed}: {text}" if len(self.spec.seeds) > 1 else text for text in found]
+        return texts
 
     def actions(self, states: Any) -> list[dict[str, Any] | None]:
         """What each seed's policy does in the held-out states; None for policies that read histories."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 DESCRIPTION = """Compare runs by their last ten evaluations: the interquartile mean of each method, and for each pair
 the probability that one beats the other, with 95 % stratified bootstrap intervals over seeds (rliable's definitions).
 Runs of the same algorithm and policy are one method, over tasks and seeds. If there is only one method, each run is
-compared separately."""
+compared separately. Runs without an environment are compared by their verdicts (edp eval RUN --offline)."""
 
 
 def main(argv: list[str]) -> int:
@@ -26,6 +26,11 @@ def main(argv: list[str]) -> int:
     from edp.cli.progress import note
 
     entries = [read_entry(path) for path in values.runs]
+    if all(entry.curve is None for entry in entries):
+        from edp.cli.offline import compare_offline
+
+        compare_offline(entries)
+        return 0
     methods, episodes = scores_by_method(entries, values.by)
     for entry in entries:
         for text in entry.log_notes:

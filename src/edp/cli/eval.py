@@ -1,12 +1,11 @@
 """edp eval RUN"""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from edp.cli.parser import Parser, add_overwrite, flag, given_options
 from edp.errors import UserError, counted, printable
-from edp.options import check_options
 
 DESCRIPTION = """Evaluate the policies of a run, finished or running, and add the result to the run's evaluations. The
 exit code is 1 if all episodes failed."""
@@ -18,8 +17,9 @@ def main(argv: list[str]) -> int:
 
     from edp.acting import video
     from edp.acting.evaluator import Evaluator
-    from edp.acting.fqe import FQEOptions
+    from edp.acting.judge import JudgeOptions
     from edp.cli.locate import load_noting
+    from edp.cli.offline import judge_run
     from edp.cli.results import print_evaluation
     from edp.config.spec import EvalOptions
     from edp.runs.directory import Run
@@ -31,21 +31,21 @@ def main(argv: list[str]) -> int:
         "--video", type=Path, metavar="FILE", help="record a video of an episode of the first seed (.gif, .mp4)"
     )
     add_overwrite(parser)
-    parser.add_argument("--checkpoint", metavar="…", help="a step, best or fqe (default: the last one)")
+    parser.add_argument("--checkpoint", metavar="…", help="a step, best or offline (default: the last one)")
     parser.add_fields(EvalOptions, "evaluation (defaults: those of the run)")
     parser.add_argument(
         "--offline",
         action="store_true",
-        help="estimate the values of the checkpoints from the data, without an environment",
+        help="judge the checkpoints by the log alone: better or worse than what was recorded?",
     )
     parser.add_argument("--data", metavar="DATA", help="where the data is now, if it was moved (--offline)")
     parser.add_argument("--env", metavar="ID", help="environment of a run on your own data (ID or module:ID)")
-    parser.add_fields(FQEOptions, "fitted Q evaluation (--offline)")
+    parser.add_fields(JudgeOptions, "verdicts from the log (--offline)")
     values = parser.parse(argv)
     if values.offline:
-        return value_offline(values)
+        return judge_run(values)
     needless = [
-        flag(name) for name in ("data", *given_options([FQEOptions], values)) if getattr(values, name) is not None
+        flag(name) for name in ("data", *given_options([JudgeOptions], values)) if getattr(values, name) is not None
     ]
     if needless:
         raise UserError(f"{needless[0]} is for --offline")
@@ -63,55 +63,6 @@ def main(argv: list[str]) -> int:
     if camera:
         film(spec, found, options, camera, values.video)
     return EXIT_FAILED if np.isnan(evaluation.scores).all() else 0
-
-
-def value_offline(values) -> int:
-    """Value the checkpoints of a run by fitted Q evaluation, and show the values beside the scores."""
-    from edp.acting import fqe
-    from edp.acting.actors import Actors
-    from edp.cli.locate import find_file
-    from edp.cli.progress import counting, note
-    from edp.cli.results import print_offline_values
-    from edp.config.spec import EvalOptions, acting_sampler
-    from edp.runs import load
-    from edp.runs.checkpoints import Checkpoints
-    from edp.runs.directory import Run
-    from edp.runs.rows import finite_or_none
-
-    run = Run.open(values.run)
-    spec = load.read_spec(run)
-    load.check_config(run, spec)
-    if spec.policy.reads_histories:
-        raise UserError(
-            "--offline is for policies that act on the current observation, and a transformer reads histories"
-        )
-    if values.video:
-        raise UserError("--video shows an environment, and --offline has none")
-    options = spec.evaluation.with_values(**given_options([EvalOptions], values))
-    fqe_options = check_options(fqe.FQEOptions(**given_options([fqe.FQEOptions], values)))
-    acting_sampler(spec.algorithm, spec.policy, options)  # refuses wrong options before the data is read
-    steps = Checkpoints(run.checkpoints).steps() or [None]  # a run of schema 2 has one without a step
-    if values.checkpoint is not None:
-        steps = [load.load_checkpoint(run, values.checkpoint)[1].step]
-    data = load.read_run_data(run, spec, values.data or load.locate_run_data(run, spec, find_file))
-    problem, rows = fqe.prepare_problem(data, fqe_options), []
-    with counting("checkpoints valued", len(steps)) as advance:
-        for done, step in enumerate(steps, 1):
-            try:
-                _, found = load.load_checkpoint(run, step)
-            except UserError as error:  # damaged, or removed by training that is still running
-                note(str(error))
-                continue
-            value = fqe.value_policies(Actors.from_states(spec, options, found.tree), problem, fqe_options)
-            value = finite_or_none(value.tolist())
-            row = {"step": found.step, "values": value, "options": asdict(options) | asdict(fqe_options)}
-            run.log_offline(row)
-            rows.append(row)
-            advance(done)
-    if not rows:
-        raise UserError(f"{run.folder}: no checkpoint of it can be used")
-    print_offline_values(spec, rows, run)
-    return 0
 
 
 def film(spec, found, options, env, path: Path) -> None:

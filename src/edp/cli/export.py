@@ -28,7 +28,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--format", metavar="…", help=f"{', '.join(FORMATS)} (default: by the suffix of FILE)")
     add_overwrite(parser)
     parser.add_argument("--seed", type=int, metavar="…", help="one of the run's seeds (default: the first)")
-    parser.add_argument("--checkpoint", metavar="…", help="a step, best or fqe (default: the last one)")
+    parser.add_argument("--checkpoint", metavar="…", help="a step, best or offline (default: the last one)")
     parser.add_argument(
         "--random",
         default="input",

@@ -50,7 +50,7 @@ def load_noting(run: Run, step: int | str | None = None) -> tuple[Spec, Checkpoi
     try:
         spec, found = load_checkpoint(run, step)
     except NoCheckpointError as error:
-        if error.kind == "fqe":
+        if error.kind == "offline":
             raise UserError(f"{error} (edp eval {run.folder} --offline)") from None
         raise
     for text in run.odd_rows():

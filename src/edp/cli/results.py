@@ -22,7 +22,6 @@ from edp.report.collect import summarise
 from edp.report.published import PublishedScores, published_scores_like
 from edp.report.statistics import mean_interval
 from edp.runs.directory import Run
-from edp.runs.load import best_step
 from edp.runs.scores import LAST, nan_mean
 
 OTHER_DATA = {  # kinds of data for which the recipe has other values: rows, noise of actions, changes of the reward
@@ -114,8 +113,16 @@ def print_validation(spec: Spec, folder: Run, console: Console) -> None:
         table.add_row(name, f"{nan_mean(trained.get(name, [])):.4g}", f"{nan_mean(values):.4g}")
     console.print(table)
     data, policies = last["actions"]["data"], [each for each in last["actions"]["policy"] if each]
-    if not policies:
-        return
+    if policies:
+        print_actions(spec, data, policies, console)
+    if last.get("faults"):
+        console.print("[bold]Do not use this policy:[/bold]")
+        for text in last["faults"]:
+            console.print(printable(f"  {text}"), soft_wrap=True, highlight=False, markup=False)
+
+
+def print_actions(spec: Spec, data: dict, policies: list[dict], console: Console) -> None:
+    """Print the data's actions beside the policy's."""
     table = Table("action", "data: mean ± std", "5 % to 95 %", "policy: mean ± std", "5 % to 95 %", "range")
     for i, (low, high) in enumerate(zip(spec.units.low, spec.units.high, strict=True)):
         numbers = ("mean", "std", "q05", "q95")
@@ -153,35 +160,3 @@ def evaluation_cells(scores: np.ndarray) -> list[str]:
     played = scores[~np.isnan(scores)]
     ends = [f"{played.min():.1f}", f"{played.max():.1f}"] if len(played) else ["", ""]
     return [score_text(scores), str(len(played)), *ends]
-
-
-def print_offline_values(spec: Spec, rows: list[dict], folder: Run) -> None:
-    """Print the values that FQE estimates from the data, the scores of the same checkpoints, and the best of each."""
-    from scipy.stats import spearmanr
-
-    scores = {row["step"]: row["scores"] for row in folder.training_evaluations()}
-    seeds = [f"seed {spec.training.seed + i}" for i in range(spec.training.seeds)]
-    table = Table(
-        "step", "value by FQE", *(seeds if len(seeds) > 1 else []), spec.task.measure, title=shown(folder.title)
-    )
-    values = {row["step"]: nan_mean(row["values"]) for row in rows}
-    best = best_step(values, values)
-    for row in rows:
-        each = ["-" if value is None else f"{value:.4g}" for value in row["values"]] if len(seeds) > 1 else []
-        score = score_text(np.array(scores[row["step"]], float)) if row["step"] in scores else "-"
-        style = "bold" if row["step"] == best else ""
-        table.add_row(f"{row['step']:,}", f"{values[row['step']]:.4g}", *each, score, style=style)
-    console = Console()
-    console.print(table)
-    if len(values) > 1 and best is not None:
-        console.print(f"best by FQE: step {best:,} (edp eval RUN --checkpoint fqe evaluates it)", highlight=False)
-    scored = [step for step in values if step in scores]
-    if len(scored) > 2:
-        means = [nan_mean(scores[step]) for step in scored]
-        oms = scored[int(np.nanargmax(means))]
-        correlation = spearmanr([values[step] for step in scored], means)[0]
-        console.print(
-            f"best by score (OMS): step {oms:,}. Rank correlation of FQE with the score: {correlation:.2f} "
-            f"over {len(scored)} checkpoints",
-            highlight=False,
-        )

@@ -32,6 +32,8 @@ class Dataset(NamedTuple):
     returns: np.ndarray  # of each whole episode
     behaviours: list[BehaviourSummary]  # as in Log
     regenerated: str = ""  # as in Log
+    operator: np.ndarray | None = None  # the number of each row's operator; -1: unknown
+    operator_names: tuple[str, ...] = ()
 
 
 def read_dataset(log: Log, episode_return: str = "sum", on_disk: bool = False) -> Dataset:
@@ -63,8 +65,10 @@ def read_dataset(log: Log, episode_return: str = "sum", on_disk: bool = False) -
                 "not_done": ~steps.terminals,
                 "episode": episode,
             }
+            if steps.operators is not None:
+                parts["operator"] = steps.operators
             for name, part in parts.items():
-                kind = np.int32 if name == "episode" else np.float32
+                kind = {"episode": np.int32, "operator": np.int16}.get(name, np.float32)
                 columns.setdefault(name, column(part.shape[1:], kind)).add(part)
     except MemoryError:
         raise UserError(f"{log.name}: too large for the memory (with `block` it stays on disk)") from None
@@ -75,7 +79,8 @@ def read_dataset(log: Log, episode_return: str = "sum", on_disk: bool = False) -
         raise UserError(f"{log.name}: {what}: {FINER}")
     returns = episode_returns(rewards.whole(), terminals.whole(), timeouts.whole(), episode_return)
     arrays = {name: column.whole() for name, column in columns.items()}
-    return Dataset(**arrays, returns=returns, behaviours=log.behaviours, regenerated=log.regenerated)
+    about = {"behaviours": log.behaviours, "regenerated": log.regenerated, "operator_names": log.operator_names}
+    return Dataset(**arrays, returns=returns, **about)
 
 
 def read_steps(log: Log) -> Steps:

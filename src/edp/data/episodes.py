@@ -78,9 +78,8 @@ def take_rows(dataset: Dataset, marked: np.ndarray) -> Dataset:
     """Keep the marked rows. They are in a file if the data set is."""
     if marked.all():
         return dataset
-    return dataset._replace(
-        **{name: marked_rows(getattr(dataset, name), marked) for name in (*Transitions._fields[:5], "episode")}
-    )
+    names = (*Transitions._fields[:5], "episode", *(() if dataset.operator is None else ("operator",)))
+    return dataset._replace(**{name: marked_rows(getattr(dataset, name), marked) for name in names})
 
 
 def marked_rows(array: np.ndarray, marked: np.ndarray) -> np.ndarray:

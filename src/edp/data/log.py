@@ -26,6 +26,7 @@ class Steps(NamedTuple):
     terminals: np.ndarray
     timeouts: np.ndarray
     next_observations: np.ndarray | None = None
+    operators: np.ndarray | None = None  # the number of each row's operator in ``Log.operator_names``; -1: unknown
 
     def rows(self, which: Any) -> "Steps":
         return Steps(*(None if column is None else column[which] for column in self))  # pyright: ignore
@@ -78,6 +79,7 @@ class Log:
     observation_names: tuple[str, ...] = ()
     action_names: tuple[str, ...] = ()
     encoding: Encoding = field(default_factory=Encoding)  # how a row of a table becomes an observation
+    operator_names: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()  # names of other columns in the source, which training does not use
     limit: int = 0  # steps after which an episode was cut off, even if the flags say otherwise (0: the flags are right)
     refused: list[str] = field(default_factory=list)  # reasons to refuse the log, found while ``pieces`` is read

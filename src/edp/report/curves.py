@@ -96,7 +96,7 @@ def other_curves(entry: Entry) -> list[RunCurve]:
     values = number_table([value.values for value in entry.offline], 2)
     if values is not None:
         chosen = flat_options(entry.offline[-1].options)
-        depends = {name: chosen.get(name) for name in ("fqe_discount", "fqe_penalty")}
+        depends = {name: chosen.get(name) for name in ("horizon", "fqe_discount", "fqe_penalty")}
         series = seed_series([value.step for value in entry.offline], values)
         curves.append(RunCurve(OFFLINE, series, options=depends))
     return curves

@@ -10,8 +10,8 @@ LOSS = "bc_loss"
 ABOUT = ["run", "data", "method", "after"]
 VERDICT_NOTE = "Estimated from the data alone. The difference is the policy's value less the log's, with its interval."
 VALUE_NOTE = (
-    "Estimated from the data alone, by fitted Q evaluation: the discounted return from the first states of the "
-    "episodes, as a mean over seeds. It is for ranking checkpoints and runs on the same data."
+    "Estimated from the data alone, as a mean over seeds, by a version that gave no verdict. It is for ranking "
+    "checkpoints and runs on the same data."
 )
 LOSS_NOTE = (
     "bc_loss tells how well the policy imitates the log: much more on held-out episodes than in training means "
@@ -53,7 +53,7 @@ def verdict_cells(verdict: Verdict) -> list[Cell]:
 
 def value_table(entries: list[Entry]) -> Table:
     """List the values of the policies that have no verdict."""
-    table = Table("Values estimated from the data", [*ABOUT, "value by FQE"])
+    table = Table("Values estimated from the data", [*ABOUT, "value"])
     for entry in entries:
         value = entry.last_offline
         if not entry.damage and value and not value.verdict:

@@ -163,6 +163,10 @@ class Run:
     def validations(self) -> list[Row]:
         return self._rows("validations.jsonl")
 
+    def offline(self) -> list[Row]:
+        """Verdicts on checkpoints from the log alone."""
+        return self._rows("offline.jsonl")
+
     def times(self) -> list[Row]:
         return self._rows("times.jsonl")
 
@@ -173,10 +177,6 @@ class Run:
     def scores(self) -> dict[int, float]:
         """The mean score of each evaluation that training made, by step."""
         return {row["step"]: float(nan_mean(row["scores"])) for row in self.training_evaluations()}
-
-    def offline_values(self) -> dict[int, float]:
-        """Values of checkpoints by fitted Q evaluation, as means over seeds, by step."""
-        return {row["step"]: float(nan_mean(row["values"])) for row in self._rows("offline.jsonl")}
 
     def rewind(self, step: int) -> None:
         """Remove the rows that training wrote after this step, and lines that a crash left unfinished."""

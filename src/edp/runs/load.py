@@ -20,6 +20,7 @@ from edp.runs.agreement import check_agreement, recorded_config
 from edp.runs.checkpoints import Checkpoint, Checkpoints, restore_schema_2
 from edp.runs.directory import Run
 from edp.runs.logs import find_lost_rows
+from edp.runs.rows import Row
 
 
 class NoCheckpointError(UserError):
@@ -27,7 +28,7 @@ class NoCheckpointError(UserError):
 
     def __init__(self, run: Run, kind: str):
         self.run, self.kind = run, kind
-        missing = {"best": "evaluated checkpoint", "fqe": "values by fitted Q evaluation"}.get(kind, "checkpoint")
+        missing = {"best": "evaluated checkpoint", "offline": "judged checkpoint"}.get(kind, "checkpoint")
         super().__init__(f"{run.folder}: no {missing} in it yet")
 
 
@@ -38,22 +39,22 @@ def read_spec(run: Run) -> Spec:
 def load_checkpoint(run: Run, step: int | str | None = None) -> tuple[Spec, Checkpoint]:
     """A run's spec and one of its checkpoints.
 
-    ``step`` is a training step, "best" for the best evaluation, "fqe" for the best value by fitted Q evaluation, or
+    ``step`` is a training step, "best" for the best evaluation, "offline" for the choice of ``edp eval --offline``, or
     None for the last good checkpoint.
     """
     spec = read_spec(run)
     checkpoints = Checkpoints(run.checkpoints, config=recorded_config(spec, run.config))
     like, notes = state_shapes(spec), ()
     try:
-        if step in ("best", "fqe"):
-            scores = run.scores() if step == "best" else run.offline_values()
-            best = best_step(scores, checkpoints.steps())
+        if step in ("best", "offline"):
+            known = checkpoints.steps()
+            best = best_step(run.scores(), known) if step == "best" else offline_step(run.offline(), known)
             if best is None:
                 raise NoCheckpointError(run, str(step))
             step, notes = best, find_lost_rows(run).notes if step == "best" else ()
         if step is not None:
             if not str(step).isdecimal():
-                raise UserError(f"`checkpoint` must be a step, best or fqe, not {step!r}")
+                raise UserError(f"`checkpoint` must be a step, best or offline, not {step!r}")
             return spec, checkpoints.load(int(step), like)._replace(damaged=notes)
         checkpoint = load_latest(run, checkpoints, like)
         if checkpoint is None:
@@ -97,6 +98,16 @@ def best_step(scores: dict[int, float], steps: Iterable[int]) -> int | None:
     """The step with the highest score among ``steps``; None if none of them has one."""
     known = {step: scores[step] for step in steps if not np.isnan(scores.get(step, np.nan))}
     return max(known, key=lambda step: known[step]) if known else None
+
+
+def offline_step(rows: list[Row], steps: Iterable[int]) -> int | None:
+    """The last judged step, or one that is better than it by more than the noise; None if none of ``steps`` is judged.
+
+    ``rows`` are those of ``edp eval --offline``. Each has the gain of its step over the last one, with an interval.
+    """
+    judged = {row["step"]: row["over_last"] for row in rows if row["step"] in steps and "over_last" in row}
+    better = {step: mean for step, (low, mean, _) in judged.items() if low > 0}
+    return max(better, key=lambda step: better[step]) if better else max(judged, default=None)
 
 
 def read_run_data(run: Run, spec: Spec, place: str) -> Dataset:

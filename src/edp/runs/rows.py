@@ -63,7 +63,8 @@ def is_time(row: Row) -> bool:
 
 
 def is_offline(row: Row) -> bool:
-    return is_number_list(row.get("values"))
+    over_last = row.get("over_last", [0, 0, 0])
+    return is_number_list(row.get("values")) and is_number_list(over_last) and len(over_last) == 3
 
 
 CHECKS: dict[str, Callable[[Row], bool]] = {  # of the rows of each log

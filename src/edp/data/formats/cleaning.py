@@ -40,6 +40,8 @@ def reduced(piece: Piece, starts: np.ndarray, times: np.ndarray, ways: Mapping[s
             wide = part.reshape(len(part), -1)
             columns = [reduce_column(wide[:, i], starts, way) for i, way in enumerate(ways[name])]
             changes[name] = np.stack(columns, axis=1).reshape(len(starts), *part.shape[1:])
+    if piece.steps.operators is not None:
+        changes["operators"] = piece.steps.operators[starts]
     return Piece(piece.steps._replace(**changes), times[starts], piece.source[starts])
 
 

@@ -29,6 +29,7 @@ class Columns:
     terminal_column: str = option("", "a column that is 1 where an episode ended by itself (default: terminal)")
     timeout_column: str = option("", "a column that is 1 where an episode was cut off (default: timeout)")
     next_observation_columns: tuple[str, ...] = option((), "columns of the state afterwards (default: the next row's)")
+    operator_column: str = option("", "a column that tells who acted; it is not observed")
     time_column: str = option("", "the column of the time: numbers (seconds), ISO dates, or as in time_format")
     time_format: str = option("", "how times are written, for example %d.%m.%Y %H:%M (default: ISO)")
     newest_first: bool = option(False, "the newest row is the first: turn the table around")
@@ -52,6 +53,7 @@ DEFAULTS = {
     "timeout_column": "timeout",
     "next_observation_columns": ("next_observation_*",),
     "time_column": "",
+    "operator_column": "",
 }
 NEEDED = ("observation_columns", "action_columns")
 OPTIONS = tuple(entry.name for entry in fields(Columns))
@@ -69,6 +71,7 @@ class ChosenColumns:
     timeout_column: str
     next_observation_columns: tuple[str, ...]
     time_column: str
+    operator_column: str = ""
 
     @property
     def all(self) -> list[str]:
@@ -77,7 +80,7 @@ class ChosenColumns:
             *self.observation_columns,
             *self.action_columns,
             *self.next_observation_columns,
-            *filter(None, (self.reward_column, *ends, self.time_column)),
+            *filter(None, (self.reward_column, *ends, self.time_column, self.operator_column)),
         ]
 
 

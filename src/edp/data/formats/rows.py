@@ -130,6 +130,9 @@ def piece_of_batch(
         single(chosen.terminal_column, bool),
         single(chosen.timeout_column, bool),
         wide(chosen.next_observation_columns) if chosen.next_observation_columns else None,
+        text_numbers(batch.column(chosen.operator_column), categories[chosen.operator_column])
+        if chosen.operator_column
+        else None,
     )
     rows = np.arange(place.row, place.row + batch.num_rows)
     if not chosen.time_column:
@@ -140,8 +143,14 @@ def piece_of_batch(
 
 def one_hot(column: Any, texts: list[str]) -> np.ndarray:
     """Make a column of 0 and 1 for each text; an empty cell has NaN in all of them."""
-    options = pc.SetLookupOptions(value_set=pa.array(texts, pa.string()))
-    at = pc.call_function("index_in", [as_texts(column)], options).to_numpy(zero_copy_only=False)
+    at = text_numbers(column, texts)
     marks = (at[:, None] == np.arange(len(texts))).astype(np.float64)
-    marks[~np.isfinite(at.astype(np.float64))] = np.nan
+    marks[at < 0] = np.nan
     return marks
+
+
+def text_numbers(column: Any, texts: list[str]) -> np.ndarray:
+    """Return the number of each cell's text in ``texts``; -1 for an empty cell."""
+    options = pc.SetLookupOptions(value_set=pa.array(texts, pa.string()))
+    at = pc.call_function("index_in", [as_texts(column)], options)
+    return at.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int16)

@@ -107,7 +107,7 @@ def csv_kinds(chosen: ChosenColumns, columns: Columns) -> dict[str, Any]:
     """The type of each column that is read from a CSV file."""
     kinds: dict[str, Any] = {name: pa.float64() for name in chosen.all}
     kinds |= {name: pa.bool_() for name in (chosen.terminal_column, chosen.timeout_column) if name}
-    texts = (chosen.episode_column, chosen.time_column, *columns.one_hot)
+    texts = (chosen.episode_column, chosen.time_column, chosen.operator_column, *columns.one_hot)
     return kinds | {name: pa.string() for name in texts if name}
 
 

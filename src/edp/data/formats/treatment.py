@@ -26,7 +26,7 @@ class Treatment:
 
     columns: Columns
     chosen: ChosenColumns
-    categories: dict[str, list[str]]  # the different texts of each column in ``one_hot``
+    categories: dict[str, list[str]]  # the different texts of each column in ``one_hot``, and of the operators
     max_gap: float
     every: float
     counts: Counter[str] = field(default_factory=Counter)
@@ -130,7 +130,8 @@ def plan_treatment(columns: Columns, chosen: ChosenColumns, sources: list[Source
         if name not in chosen.observation_columns:
             raise UserError(f"`one_hot`: {name!r} is not one of the observed columns")
     max_gap, every = parse_duration(columns.max_gap, "max_gap"), parse_duration(columns.every, "every")
-    categories = {name: find_texts(name, columns, sources) for name in columns.one_hot}
+    textual = [*columns.one_hot, *filter(None, [chosen.operator_column])]
+    categories = {name: find_texts(name, sources) for name in textual}
     treatment = Treatment(columns, chosen, categories, max_gap, every)
     named = {name for names in treatment.names().values() for name in names}
     for option, known in (("resample", RESAMPLE), ("missing", MISSING)):
@@ -143,7 +144,7 @@ def plan_treatment(columns: Columns, chosen: ChosenColumns, sources: list[Source
     return treatment
 
 
-def find_texts(name: str, columns: Columns, sources: list[Source]) -> list[str]:
+def find_texts(name: str, sources: list[Source]) -> list[str]:
     """Return the different texts of a column over all files, sorted."""
     only = ChosenColumns((name,), (), "", "", "", "", (), "")
     texts: set[str] = set()
