@@ -19,7 +19,14 @@ from lever_runs import baselines, levers
 from recipe_runs import recipe_commands, recipe_scores, recipe_times, table
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = ("README.md", "docs/performance.md", "docs/recipe.md", "docs/reliability.md", "docs/results.md")
+DOCUMENTS = (
+    "README.md",
+    "docs/evaluation.md",
+    "docs/performance.md",
+    "docs/recipe.md",
+    "docs/reliability.md",
+    "docs/results.md",
+)
 MARKED = re.compile(r"(<!-- numbers: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -384,6 +391,27 @@ def exported() -> str:
     return table(head, rows)
 
 
+def verdicts() -> str:
+    logs = result("verdicts")
+    names = [row["name"] for row in sorted(logs[0]["policies"], key=lambda row: -row["truth"])]
+    cells = []
+    for name in names:
+        found = [row for log in logs for row in log["policies"] if row["name"] == name]
+        truths = [row["truth"] for row in found]
+        said = [str(sum(row["word"] == word for row in found) or "") for word in ("better", "cannot tell", "worse")]
+        cells.append([name, f"{min(truths):+.3f} to {max(truths):+.3f}", *said])
+    right, unsure, wrong = (sum(log[word] for log in logs) for word in ("right", "cannot tell", "wrong"))
+    ranks = {key: [log[f"rank_correlation{key}"] for log in logs] for key in ("", "_fitted_q")}
+    spans = {key: f"{min(each):.2f} to {max(each):.2f}" for key, each in ranks.items()}
+    head = ["policy", "policy - operators in the simulator, € per step", "said: better", "cannot tell", "worse"]
+    text = prose(f"""
+        Over {len(logs)} logs and {right + unsure + wrong} policies, {right} answers are right, {unsure} are "cannot tell",
+        and {wrong} are wrong. The rank correlation of the difference by replays with the simulator is {spans[""]}; that of
+        fitted Q alone is {spans["_fitted_q"]}.
+        """)
+    return f"{table(head, cells)}\n\n{text}"
+
+
 def faults() -> str:
     found = result("faults")
     names = ("tried", "noticed", "harmless", "tracebacks", "hangs", "crashes", "silently_wrong")
@@ -411,6 +439,7 @@ PARTS = (
     evaluation,
     acting,
     exported,
+    verdicts,
     faults,
     curves,
     critics,

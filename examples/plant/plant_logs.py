@@ -5,7 +5,7 @@
 
 Two operators take turns of eight hours. Water is drawn from the tank by day, and flows in through a valve; a heater
 keeps it at 60 °C. A trip of the heater ends a shift: the plant is reset, and the log goes on. The reward of a minute is
-minus its costs in cents: electricity, and deviations of the level and the temperature.
+minus its costs in cents: electricity, deviations of the level and the temperature, and 150 for a trip.
 """
 
 import argparse
@@ -32,6 +32,7 @@ NAMES = (
 )
 START = datetime(2026, 3, 2, 6, 0)
 SHIFT = 8 * 60
+TRIP_COST = 150.0
 
 
 def simulate(days: int, seed: int = 0) -> list[list[str]]:
@@ -52,8 +53,8 @@ def simulate(days: int, seed: int = 0) -> list[list[str]]:
         heater = float(
             np.clip(50 + 8 * (60 - temp) + 6 * rng.normal() + (4 * habit if operator == "bert" else 0), 0, 100)
         )
-        cost = 0.02 * heater + 0.01 * abs(level - 50) + 0.1 * abs(temp - 60)
         trip = heater > 40 and rng.random() < 0.0005
+        cost = 0.02 * heater + 0.01 * abs(level - 50) + 0.1 * abs(temp - 60) + TRIP_COST * trip
         mode = "day" if day else "night"
         rows.append(
             [

@@ -89,6 +89,11 @@ def test_good_data_passes():
         ),
         ({"rewards": np.ones(200)}, "warning", "every reward is 1"),
         ({"rewards": np.arange(200) == 7.0}, "note", "rewards are sparse: 0.50%"),
+        (
+            {"rewards": np.full(200, -2.0) - (np.arange(200) == 5), "terminals": terminal_in_the_middle()},
+            "note",
+            "a step costs 2.01 on average, and a terminal costs 2: a policy that ends an episode early loses less",
+        ),
         ({"actions": np.full((200, 1), 0.5)}, "error", "1 constant action column: '0'"),
         ({"actions": np.linspace(0, 100, 200)[:, None]}, "note", "actions are not in [-1, 1] (they span 0 to 100)"),
         ({"observations": np.full((200, 2), np.nan)}, "error", "400 NaN, Inf or too large numbers in 2 observation"),
@@ -104,6 +109,11 @@ def test_what_is_wrong_is_found(content, level, what):
         content["next_observations"] = content["observations"]
     matching = [text for severity, text in found(**content) if severity == level and what in text]
     assert matching, found(**content)
+
+
+def test_an_end_that_costs_more_than_steps_is_as_it_should_be():
+    rewards = np.linspace(-2, -1, 200) - 50.0 * terminal_in_the_middle()
+    assert found(terminals=terminal_in_the_middle(), rewards=rewards) == []
 
 
 def test_a_jump_that_is_no_end_is_counted_across_pieces(monkeypatch):

@@ -53,7 +53,8 @@ class Judge:
         self.horizon = min(options.horizon or LONGEST, longest)
         self.discount = 1 - 1 / max(2.0, LOOKS_AHEAD * self.horizon)
         self.mean, self.worst = float(dataset.reward.mean(dtype=np.float64)), float(dataset.reward.min())
-        self.log, self.operators = reward_of_steps(dataset, self.horizon), operator_rewards(dataset)
+        steps = steps_of_rows(dataset, self.horizon)
+        self.log, self.operators = mean_reward(dataset, steps), operator_rewards(dataset, steps)
         rate = min(1.0, 1 / (MEMORY * self.horizon))
         remembered = with_memory(dataset, rate)
         chosen = choose_stretches(dataset, self.horizon, options.replays)
@@ -159,16 +160,26 @@ def mark_some(rows: int, most: int) -> np.ndarray:
     return marks
 
 
-def reward_of_steps(dataset: Dataset, horizon: int) -> float:
-    """The mean reward of a step in all stretches of the log. It is 0 after the process has ended."""
-    bounds = stretch_bounds(dataset, horizon)
-    lengths = [rows.stop - rows.start if dataset.not_done[rows.stop - 1] else horizon for rows in bounds]
-    return float(sum(dataset.reward[rows].sum(dtype=np.float64) for rows in bounds) / sum(lengths))
+def steps_of_rows(dataset: Dataset, horizon: int) -> np.ndarray:
+    """How many steps each row stands for: 1, and at an end of the process also the rest of its stretch, without reward.
+
+    Rows that are in no stretch have 0.
+    """
+    steps = np.zeros(len(dataset.obs))
+    for rows in stretch_bounds(dataset, horizon):
+        steps[rows] = 1
+        if not dataset.not_done[rows.stop - 1]:
+            steps[rows.stop - 1] = 1 + horizon - (rows.stop - rows.start)
+    return steps
 
 
-def operator_rewards(dataset: Dataset) -> dict[str, float]:
-    """The mean reward of each operator's rows."""
+def operator_rewards(dataset: Dataset, steps: np.ndarray) -> dict[str, float]:
+    """The mean reward of a step of each operator."""
     if dataset.operator is None:
         return {}
-    rows = {name: dataset.operator == number for number, name in enumerate(dataset.operator_names)}
-    return {name: float(dataset.reward[own].mean(dtype=np.float64)) for name, own in rows.items() if own.any()}
+    owned = {name: steps * (dataset.operator == number) for number, name in enumerate(dataset.operator_names)}
+    return {name: mean_reward(dataset, own) for name, own in owned.items() if own.any()}
+
+
+def mean_reward(dataset: Dataset, steps: np.ndarray) -> float:
+    return float(dataset.reward[steps > 0].sum(dtype=np.float64) / steps.sum())

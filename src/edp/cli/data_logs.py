@@ -45,7 +45,7 @@ def check_data(argv: list[str]) -> int:
     examined = health.examine_log(log, ranges.get("action_low", ()), ranges.get("action_high", ()))
     examined.findings = [each._replace(effect=as_flags(each.effect)) for each in examined.findings]
     if not values.no_picture:
-        pictures.draw_health(examined, page)
+        pictures.draw_health(examined, page, log.operators_of(examined.sample))
     if values.json:
         print(json.dumps(health.health_json(examined)))
     else:

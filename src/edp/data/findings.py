@@ -13,6 +13,7 @@ from edp.errors import counted
 
 JUMP = 15.0  # a column jumps if it changes by more than this many median changes, and by more than its std
 TOO_FEW_ROWS, FEW_ROWS, FEW_EPISODES = 100, 1000, 3
+CHEAP = 10  # steps: an end that costs less than so many of them is cheap
 FINE = 1 / 512  # of a column's range: with a smaller rounding error, float32 distinguishes 256 values of it
 
 
@@ -237,6 +238,23 @@ def find_useless_rewards(statistics: Statistics) -> list[Finding]:
             )
         ]
     return []
+
+
+def find_cheap_ends(rewards: np.ndarray, terminals: np.ndarray) -> list[Finding]:
+    """Look for ends that cost about as little as any step, where every step costs: ending early then pays."""
+    if not terminals.any() or terminals.all():
+        return []
+    end, step = (float(np.nanmean(rewards[marked], dtype=np.float64)) for marked in (terminals, ~terminals))
+    if step >= 0 or end < CHEAP * step or (rewards[~terminals] > 0).mean() > 0.5:
+        return []
+    return [
+        Finding(
+            "note",
+            f"a step costs {-step:.3g} on average, and a terminal {'costs' if end < 0 else 'earns'} {abs(end):.3g}: "
+            "a policy that ends an episode early loses less",
+            "right if such an end is a success; if it is a failure, subtract what it costs from the reward of its row",
+        )
+    ]
 
 
 def find_duplicates(sample: Steps, every: int) -> list[Finding]:

@@ -67,6 +67,7 @@ def examine_log(log: Log, low: Sequence[float] = (), high: Sequence[float] = ())
         *findings.find_coarse_columns(rounding, log),
         *findings.find_wrong_ranges(health, low or log.low, high or log.high),
         *findings.find_useless_rewards(health),
+        *findings.find_cheap_ends(health.rewards, np.concatenate(terminals)),
         *findings.find_duplicates(sample, every),
     ]
     return health

@@ -88,6 +88,12 @@ class Log:
     piece_times: Callable[[], np.ndarray | None] = lambda: None  # of the rows that ``pieces`` yielded last, in seconds
     row_text: Callable[[int], str] = "row {}".format  # how messages name a row, counted over all pieces
 
+    def operators_of(self, steps: Steps | None) -> np.ndarray | None:
+        """Who acted in each row: a name, or an empty text where it is not known. None for a log without operators."""
+        if steps is None or steps.operators is None:
+            return None
+        return np.array([*self.operator_names, ""])[steps.operators]
+
 
 def find_timeouts(terminals: np.ndarray, limit: int | None) -> np.ndarray:
     """Mark where episodes of at most ``limit`` steps were cut off, from terminals alone."""
