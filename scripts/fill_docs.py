@@ -405,9 +405,9 @@ def verdicts() -> str:
     spans = {key: f"{min(each):.2f} to {max(each):.2f}" for key, each in ranks.items()}
     head = ["policy", "policy - operators in the simulator, € per step", "said: better", "cannot tell", "worse"]
     text = prose(f"""
-        Over {len(logs)} logs and {right + unsure + wrong} policies, {right} answers are right, {unsure} are "cannot tell",
-        and {wrong} are wrong. The rank correlation of the difference by replays with the simulator is {spans[""]}; that of
-        fitted Q alone is {spans["_fitted_q"]}.
+        Over {len(logs)} logs and {right + unsure + wrong} policies, {right} answers are right, {unsure} are "cannot
+        tell", and {wrong} are wrong. The rank correlation of the difference by replays with the simulator is
+        {spans[""]}; that of fitted Q alone is {spans["_fitted_q"]}.
         """)
     return f"{table(head, cells)}\n\n{text}"
 

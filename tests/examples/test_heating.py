@@ -140,7 +140,8 @@ def test_the_mapping_fits_the_logs(table, rows):
     log = open_log(str(table), meaning)
     assert log.observation_names == heating.OBSERVATIONS
     assert log.action_names == heating.ACTIONS
-    assert log.left_out == ("operator", "time")
+    assert log.left_out == ("time",)
+    assert log.operator_names == ("pulses", "steady")
     dataset = read_dataset(log)
     turns = DAYS // heating.DAYS
     assert dataset.obs.shape == (turns * (heating.STEPS - 1), len(heating.OBSERVATIONS))  # the last states are unknown

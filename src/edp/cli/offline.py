@@ -97,13 +97,17 @@ def print_judgements(run: "Run", found: "dict[int, Judgement]", judge: Any) -> N
     from edp.cli.terminal import score_text, shown
 
     console, scores = Console(), {row["step"]: row["scores"] for row in run.training_evaluations()}
-    heads = ["step", "policy", "policy - log by replays", "by fitted Q", "far from the log", "verdict"]
+    heads = ["step", "policy", "policy - log:\nreplays", "\nfitted Q", "far from\nthe log", "verdict"]
     table = Table(*heads, *(["score"] if scores else []), title=f"{shown(run.title)}, {shown(judge.unit)}")
     for step, judgement in found.items():
         verdict = judgement.verdict
-        cells = [f"{step:,}", f"{verdict.policy:.4g}", str(verdict.difference), str(verdict.fitted_q)]
+        cells = [
+            f"{step:,}",
+            f"{verdict.policy:.4g}",
+            *(str(each).replace(" (", "\n(") for each in (verdict.difference, verdict.fitted_q)),
+        ]
         score = [score_text(np.array(scores[step], float)) if step in scores else "-"] if scores else []
-        table.add_row(*cells, f"{verdict.outside:.0%} of steps", verdict.word, *score)
+        table.add_row(*cells, f"{verdict.outside:.0%}", verdict.word, *score)
     console.print(table)
     last = list(found.values())[-1].verdict
     operators = ", ".join(f"{shown(name)} {value:.4g}" for name, value in last.operators.items())
