@@ -138,8 +138,11 @@ def heating_table(seed: int) -> str:
         **{"flow_temp_c": (18, 75), "valve_percent": (0, 100), "reward_eur": (-1, 0)},
     }
     low, high = zip(*ranges.values(), strict=True)
-    rows = [[str(i // 10), *(f"{value:.4f}" for value in rng.uniform(low, high))] for i in range(200)]
-    return "\n".join(",".join(row) for row in [["turn", *ranges], *rows]) + "\n"
+    rows = [
+        [str(i // 10), ("ann", "bob")[i // 10 % 2], *(f"{value:.4f}" for value in rng.uniform(low, high))]
+        for i in range(200)
+    ]
+    return "\n".join(",".join(row) for row in [["turn", "operator", *ranges], *rows]) + "\n"
 
 
 PAGES = [document for document in DOCUMENTS if any(block.not_run is None for block in blocks(document))]

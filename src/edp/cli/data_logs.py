@@ -125,6 +125,8 @@ def convert_data(argv: list[str]) -> int:
         log = replace(log, low=ranges.get("action_low", log.low), high=ranges.get("action_high", log.high))
     if log.left_out:
         note(f"left out: {', '.join(log.left_out[:12])}{', …' if len(log.left_out) > 12 else ''}")
+    if log.operator_names:
+        note(f"{values.to}: who acted is not stored")
     why = formats.loses_environment(values.to, log)
     if why:
         note(f"{values.to}: the environment {log.env} is not stored: {why}")
