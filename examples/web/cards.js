@@ -5,8 +5,9 @@ import { NAMES, element, find, format, signal } from "./labels.js";
 import { WHO } from "./simulation.js";
 
 const STYLES = {
-  policy: "decides every half hour", steady: "lukewarm water, all day", pulses: "hot water in cheap hours",
+  policy: "decides every half hour", steady: "heats all day", pulses: "heats in cheap hours",
 };
+const MONEY = { reward: "Reward", cost: "electricity", discomfort: "discomfort", daily: "a day" };
 const ROOF = "M4 22 24 5 44 22V44H4Z";
 
 export function makeCards(actions) {
@@ -27,7 +28,7 @@ export function makeCards(actions) {
       element("i", element("dd", settings, { className: "track", ariaHidden: "true" }));
     }
     const money = element("dl", card, { className: "money" });
-    for (const [name, text] of [["reward", "Reward"], ["cost", "electricity"], ["discomfort", "discomfort"], ["daily", "a day"]]) {
+    for (const [name, text] of Object.entries(MONEY)) {
       element("dt", money, { className: name }, text);
       element("dd", money, { className: name });
     }

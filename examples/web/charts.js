@@ -14,12 +14,12 @@ function make(name, parent, attributes, text) {
   return made;
 }
 
-function ticks(low, high, count) {
-  const raw = (high - low) / count, power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= raw);
-  const found = [];
-  for (let at = Math.ceil(low / step) * step; at <= high + 1e-9; at += step) found.push(at);
-  return found;
+// Round numbers in a range: three of them, or a few more.
+function ticks(low, high) {
+  const power = 10 ** Math.floor(Math.log10(high - low)), first = (step) => Math.ceil(low / step - 1e-9);
+  const count = (step) => Math.floor(high / step + 1e-9) - first(step) + 1;
+  const step = [5, 2, 1, 0.5, 0.2].map((n) => n * power).find((each) => count(each) >= 3);
+  return Array.from({ length: count(step) }, (_, i) => (first(step) + i) * step);
 }
 
 // One quantity over time. `spec`: title, unit, digits, height, value(row, who), range or least (a range that is always
@@ -55,12 +55,13 @@ export class Chart {
     svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     svg.replaceChildren();
     this.drawTariff(rows, x, height);
-    for (const at of ticks(low, high, Math.max(3, Math.floor((height - TOP - BOTTOM) / 34)))) {
+    for (const at of ticks(low, high)) {
       make("line", svg, { class: "grid", x1: LEFT, x2: width - RIGHT, y1: y(at), y2: y(at) });
       make("text", svg, { x: LEFT - 6, y: y(at) + 4, "text-anchor": "end" }, format(at, Number.isInteger(at) ? 0 : 1));
     }
     for (const at of spec.limits ?? []) make("line", svg, { class: "limit", x1: LEFT, x2: width - RIGHT, y1: y(at), y2: y(at) });
-    for (let at = Math.ceil(this.from / 12) * 12; at <= this.to; at += 12) {
+    const every = x(this.from + 12) - x(this.from) < 55 ? 24 : 12; // hours, as there is room for their names
+    for (let at = Math.ceil(this.from / every) * every; at <= this.to; at += every) {
       make("line", svg, { class: at % 24 ? "grid" : "grid day", x1: x(at), x2: x(at), y1: TOP, y2: height - BOTTOM });
       const label = at % 24 ? "12:00" : `day ${at / 24 + 1}`, room = at === this.to ? "end" : at === this.from ? "start" : "middle";
       make("text", svg, { x: x(at), y: height - 6, "text-anchor": room }, label);
@@ -115,11 +116,11 @@ export function drawPlane(host, actions, titles, candidates, marks) {
   host.replaceChildren();
   const label = `${candidates.length} draws of the policy's action: ${titles[1]} over ${titles[0]}`;
   const svg = make("svg", host, { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
-  for (const at of ticks(across.low, across.high, 4)) {
+  for (const at of ticks(across.low, across.high)) {
     make("line", svg, { class: "grid", x1: x(at), x2: x(at), y1: top, y2: height - bottom });
     make("text", svg, { x: x(at), y: height - bottom + 15, "text-anchor": "middle" }, at);
   }
-  for (const at of ticks(up.low, up.high, 4)) {
+  for (const at of ticks(up.low, up.high)) {
     make("line", svg, { class: "grid", x1: left, x2: width - right, y1: y(at), y2: y(at) });
     make("text", svg, { x: left - 6, y: y(at) + 4, "text-anchor": "end" }, at);
   }

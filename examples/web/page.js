@@ -12,7 +12,7 @@ import { Simulation, WHO } from "./simulation.js";
 const BEFORE = 72; // steps before the page appears, so that there is something to see
 const MOST = 12; // steps in one frame
 const NARROW = 560; // pixels: narrower charts show half of the time
-const DRAW_EVERY = 40, CHOICES_EVERY = 250; // milliseconds between drawings of the page, and of what the policy may do
+const DRAW_EVERY = 40, CHOICES_EVERY = 100; // milliseconds between drawings of the page, and of what the policy may do
 
 let policy, simulation, controls, charts, seed = Number(new URLSearchParams(location.search).get("seed")) || 1;
 let due = 0, before = 0, drawn = 0, chosen = 0; // steps, and times of the last frame, drawing and picture of choices
@@ -26,7 +26,10 @@ function makeCharts() {
     { ...signal(name), height: 130, range: [low, high], held: true, value: (row, who) => row.players[who].action[i] }
   ));
   const specs = [
-    { ...signal("room_temp_c"), title: "Room temperature", height: 190, limits: COMFORT, least: [19, 24], value: (row, who) => row.players[who].room },
+    {
+      ...signal("room_temp_c"), title: "Room temperature", height: 190, limits: COMFORT, least: [19, 24],
+      value: (row, who) => row.players[who].room,
+    },
     ...actions,
     { title: "Reward so far", unit: "€", digits: 2, height: 150, least: [0], value: (row, who) => row.players[who].reward },
     { ...signal("outdoor_temp_c"), title: "Outdoor temperature", height: 120, one: "outdoors", value: (row) => row.outdoors },

@@ -30,7 +30,7 @@ pytestmark = needs_chromium
 # Centres and widths of the observations, about as in the logs.
 SHIFT, SCALE = (22.0, 3.0, 33.0, 80.0, 0.0, 0.0, 0.3), (1.0, 4.5, 7.0, 140.0, 0.7, 0.7, 0.15)
 LOW, HIGH = (17.0, -11.0, 19.0, 0.0, -1.0, -1.0, 0.11), (27.0, 20.0, 58.0, 550.0, 1.0, 1.0, 0.53)
-STEPS = 3 * heating.STEPS // 2
+STEPS = 10 * heating.STEPS
 ASYNC = """
 const done = arguments[arguments.length - 1], work = async (...given) => {%s};
 work(...arguments).then(done, (error) => done(String(error)));
@@ -243,6 +243,7 @@ def test_controls(browser, server):
 def use_controls(browser):
     keys, slide = webdriver.Keys, lambda name, key: browser.find_element("id", name).send_keys(key)
     seen = lambda row: number(text(browser, f"#seen tr:nth-child({row}) .number"))  # noqa: E731
+    assert len({text(browser, f"#card-{who} .room strong") for who in ("policy", "steady", "pulses")}) == 3
     slide("season", keys.HOME)
     wait_for(lambda: seen(2) < -10)
     slide("season", keys.END)
