@@ -29,8 +29,9 @@ export function makeCards(actions) {
     }
     const money = element("dl", card, { className: "money" });
     for (const [name, text] of Object.entries(MONEY)) {
-      element("dt", money, { className: name }, text);
-      element("dd", money, { className: name });
+      const row = element("div", money, { className: name });
+      element("dt", row, {}, text);
+      element("dd", row);
     }
   }
 }
@@ -48,5 +49,5 @@ export function drawCard({ who, house, action, totals }, actions, days) {
     bars[i].style.width = `${100 * (action[i] - low) / (high - low)}%`;
   });
   const euros = { reward, cost: -totals.cost, discomfort: -totals.discomfort, daily: reward / days };
-  for (const [name, value] of Object.entries(euros)) put(`dd.${name}`, `${format(value, 2)} €`);
+  for (const [name, value] of Object.entries(euros)) put(`.${name} dd`, `${format(value, 2)} €`);
 }

@@ -9,7 +9,7 @@ const SIGNALS = { // columns of the log: what it is, its unit, and digits
   hour_sin: ["Hour, sine", "", 2],
   hour_cos: ["Hour, cosine", "", 2],
   price_eur_kwh: ["Price", "€/kWh", 2],
-  flow_temp_c: ["Flow temperature", "°C", 1],
+  flow_temp_c: ["Flow water", "°C", 1],
   valve_percent: ["Valve", "%", 0],
 };
 

@@ -50,6 +50,11 @@ for (const action of actions) {
 }
 return rows;
 """
+STICKS_OUT = """
+const right = (node) => node.getBoundingClientRect().right;
+return [...document.querySelectorAll(":is(.card, .panel, .charts) *")]
+  .filter((node) => right(node) > right(node.closest(".card, .panel, .charts")) + 0.5).map((node) => node.outerHTML);
+"""
 ACT = """
 const { ACTIONS, OBSERVATIONS } = await import("/house.js"), { Policy } = await import("/policy.js");
 const policy = await Policy.load(OBSERVATIONS, ACTIONS), [inputs, rows] = given;
@@ -88,7 +93,6 @@ def browser(tmp_path_factory):
 
 def serve(folder):
     handler = functools.partial(SimpleHTTPRequestHandler, directory=str(folder))
-    handler.log_message = lambda *_: None  # pyright: ignore
     return serving(ThreadingHTTPServer(("127.0.0.1", 0), handler))
 
 
@@ -168,7 +172,7 @@ def ask(browser, script, *given):
 def test_the_house_is_that_of_the_example(modules, who):
     """The same weather, operators and actions give the same observations and rewards as in Python."""
     env, sky, human, rng = heating.Heating(), Recorder(1), Recorder(2), np.random.default_rng(3)
-    env.np_random = sky
+    env.np_random = sky  # pyright: ignore
     obs, _ = env.reset()
     start, sky.drawn = sky.drawn[:7], sky.drawn[7:]
     operator, rows = getattr(logs, who)(human) if who else None, []
@@ -203,7 +207,7 @@ def test_actions_are_those_of_python(browser, server, folder, contract):
     found = ask(browser, ACT, {name: array.ravel().tolist() for name, array in inputs.items()}, rows)
     ranges = np.subtract(heating.HIGH, heating.LOW)
     np.testing.assert_allclose(found / ranges, wanted / ranges, atol=1e-5)
-    assert np.ptp(wanted, axis=0).min() > 0.1
+    assert np.ptp(np.asarray(wanted), axis=0).min() > 0.1
 
 
 @pytest.mark.parametrize("width", [360, 1440])
@@ -221,11 +225,12 @@ def test_the_policy_heats_the_house(browser, server, contract, width):
             past = text(browser, "#time")
             wait_for(lambda past=past: text(browser, "#time") != past)
         assert len(seen) > 1
-        rewards = [number(text(browser, f"#card-{who} dd.reward")) for who in ("policy", "steady", "pulses")]
+        rewards = [number(text(browser, f"#card-{who} .reward dd")) for who in ("policy", "steady", "pulses")]
         assert max(rewards) < 0 and len(set(rewards)) == 3
         count = lambda place: len(browser.find_elements("css selector", place))  # noqa: E731
         assert (count(".chart"), count("path.line"), count("#choice .draw")) == (6, 14, 21)
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        assert browser.execute_script(STICKS_OUT) == []
     assert errors(browser) == []
     sent = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     urls = {each["params"]["request"]["url"] for each in sent if each["method"] == "Network.requestWillBeSent"}
