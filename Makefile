@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test test-quick test-faults lint types docs check-wheel bench compare picture clean
+.PHONY: run test test-quick test-faults lint types docs web check-wheel bench compare picture clean
 
 run: .venv/ready  ## make the built-in data, train EDP on it, print the scores
 	$(BIN)/edp train local/hopper-medium-expert --steps 15000
@@ -29,6 +29,17 @@ types: .venv/ready-dev
 
 docs: .venv/ready-dev  ## the documentation site, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+web: build/heating-trained | .venv/ready-dev  ## the page of examples/web with a policy for it, in build/web (needs npm)
+	$(BIN)/python examples/web/build_page.py build/heating build/web
+
+build/heating-trained: | .venv/ready-dev
+	mkdir -p build
+	rm -rf build/heating
+	$(BIN)/python examples/heating/logs.py --out build/heating.csv
+	$(BIN)/edp train build/heating.csv --columns examples/heating/columns.toml --hidden 128,128 --critic-hidden 128,128 \
+		--steps 5000 --eval-every 5000 --out build/heating
+	touch $@
 
 check-wheel:  ## install the wheel with the newest versions that pyproject.toml allows, and use it (some minutes)
 	$(PYTHON) scripts/check_wheel.py

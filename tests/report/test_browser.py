@@ -9,51 +9,16 @@ from fake import HOSTILE, entries, look, make, make_own, verdict, write
 
 from edp.report.page import build_page
 from edp.report.paper_tables import paper_tables
+from support.browser import errors, needs_chromium, open_browser, preferring, sized, unreadable, webdriver
 from support.untraced import untraced
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver (apt install both)")
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update"),
-)
-CONTRAST = """
-const parse = (text) => { const n = text.match(/[\\d.]+/g).map(Number); return [n[0], n[1], n[2], n[3] ?? 1]; };
-const light = ([r, g, b]) => {
-  const f = (c) => { c /= 255; return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };
-  return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b);
-};
-const behind = (node) => {
-  for (; node; node = node.parentElement) {
-    const found = parse(getComputedStyle(node).backgroundColor);
-    if (found[3] > 0) return found;
-  }
-  return [255, 255, 255, 1];
-};
-const bad = [];
-for (const node of document.querySelectorAll("main *")) {
-  const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
-  if (!own || node.tagName === "OPTION") continue;
-  const style = getComputedStyle(node), colour = node instanceof SVGElement ? style.fill : style.color;
-  const [a, b] = [light(parse(colour)), light(behind(node))].sort((x, y) => y - x);
-  const ratio = (a + 0.05) / (b + 0.05);
-  if (ratio < 4.5) bad.push([node.tagName, node.textContent.slice(0, 30), ratio.toFixed(2)]);
-}
-return bad;
-"""
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('browser')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
+    with open_browser(tmp_path_factory.mktemp("browser")) as driver:
+        yield driver
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +55,6 @@ def see_all(browser):
         time.sleep(0.05)
         if end:
             return
-
-
-def errors(browser):
-    return [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
 
 
 def test_it_opens_without_errors_and_draws_its_curves(opened):
@@ -250,30 +211,19 @@ def test_pointing_at_a_curve_shows_its_values(opened):
 
 @pytest.mark.parametrize("width", [360, 1440])
 def test_nothing_sticks_out_of_the_window(browser, page, width):
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
-    )
-    try:
+    with sized(browser, width):
         browser.get(page.as_uri())
         see_all(browser)
         sizes = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
         assert sizes[0] <= sizes[1] == width
-    finally:
-        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read(browser, page, scheme):
-    """Contrast of at least 4.5, as WCAG AA asks for."""
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    try:
+    with preferring(browser, color_scheme=scheme):
         browser.get(page.as_uri())
         see_all(browser)
-        assert browser.execute_script(CONTRAST) == []
-    finally:
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+        assert unreadable(browser) == []
 
 
 def test_two_hundred_runs_respond(browser, tmp_path):
