@@ -22,14 +22,19 @@ CHOICES = ("warn", "hold", "refuse", "ignore")  # of `outside`
 
 
 class Status(NamedTuple):
-    """How the last observation (or the last batch of them) compares with the training data."""
+    """The last call of ``act``: how the observations compare with the training data, and when the action was there."""
 
     outside: bool = False  # whether any number or distance is
     columns: tuple[str, ...] = ()  # the names of the numbers that are outside of their ranges
     distance: float = float("nan")  # of the farthest observation, in units of the usual distance of unseen data
     rows: tuple[int, ...] = ()  # of the batch: those that are outside
     held: bool = False  # whether the last good action was given for these rows
-    why: str = ""  # in words
+    why: str = ""  # in words, how they are outside
+    late: bool = False  # whether the fallback was given, because there was no action at the deadline
+    limited: tuple[str, ...] = ()  # the names of the actions that would have changed by more than ``max_change``
+    latency_ms: float = float("nan")  # of the call
+    calls: int = 0  # so far
+    misses: int = 0  # of the deadline, so far
 
 
 class Guard:

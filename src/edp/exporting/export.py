@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from edp.acting.policy import LoadedPolicy, load_policy
+from edp.acting.load import load_policy
+from edp.acting.policy import LoadedPolicy
 from edp.data.signals import Signals
 from edp.errors import UserError, unknown
 from edp.exporting import contract as contracts
