@@ -8,7 +8,6 @@ import pytest
 import edp
 from edp.acting import policy as policy_module
 from edp.acting.limits import make_limits
-from edp.acting.policy import LoadedPolicy
 from edp.cli import main
 from edp.errors import UserError
 from edp.runs.directory import Run
@@ -267,7 +266,7 @@ class TestDeadline:
         slow.act(obs)
         needed = slow.status.latency_ms
         assert needed > 20
-        policy = LoadedPolicy(slow.spec, slow.actors, slow.options, draws=0, limits=limits)
+        policy = tiny_policy(eas=30_000, calls=15, limits=limits)
         times = []
         for _ in range(8):
             np.testing.assert_array_equal(policy.act(obs), [0, 50, 20])

@@ -42,9 +42,7 @@ class Guard:
 
     def __init__(self, signals: Signals, reference: Reference):
         self.signals, self.reference = signals, reference
-        low, high = np.array(signals.low), np.array(signals.high)
-        slack = MARGIN * (high - low) + 1e-6 * np.maximum(np.abs(low), np.abs(high))  # 1e-6: rounding in float32
-        self.low, self.high = (low - slack).astype(np.float32), (high + slack).astype(np.float32)
+        self.low, self.high = ranges_with_margin(signals)
 
     def check(self, rows: np.ndarray, as_seen: np.ndarray) -> Status:
         """Compare observations in the log's units, and the same ones as the network sees them."""
@@ -77,6 +75,13 @@ class Guard:
         ]
         more = f" and {len(columns) - MOST} more" if len(columns) > MOST else ""
         return f"outside of the training data: {', '.join(parts)}{more}"
+
+
+def ranges_with_margin(signals: Signals) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and the highest numbers that are not outside."""
+    low, high = np.array(signals.low), np.array(signals.high)
+    slack = MARGIN * (high - low) + 1e-6 * np.maximum(np.abs(low), np.abs(high))  # 1e-6: rounding in float32
+    return (low - slack).astype(np.float32), (high + slack).astype(np.float32)
 
 
 def row_text(row: int, rows: np.ndarray) -> str:

@@ -19,6 +19,12 @@ class Limits(NamedTuple):
     deadline_ms: float | None = None  # milliseconds after which a call returns the fallback
     fallback: Numbers | str | None = None  # an action, or HOLD; None without a deadline
 
+    def to_json(self) -> dict[str, Any]:
+        """With None where there is no limit, because JSON has no Inf."""
+        change = self.max_change and [None if number == np.inf else number for number in self.max_change]
+        fallback = list(self.fallback) if isinstance(self.fallback, tuple) else self.fallback
+        return {"max_change": change, "deadline_ms": self.deadline_ms, "fallback": fallback}
+
     def limit_change(self, wanted: np.ndarray, last: np.ndarray, units: Units) -> np.ndarray:
         """The actions (rows), brought near to the last ones. Where the last one is NaN, there is no limit."""
         if self.max_change is None:
@@ -69,7 +75,7 @@ def by_action(option: str, given: Any, names: tuple[str, ...], missing: float | 
         if left_out and missing is None:
             raise UserError(f"`{option}` has no {printable(left_out[0])!r}: give a number for each action")
         given = [given.get(name) for name in names]
-    elif is_number(given) and missing is not None:
+    elif is_number(given) and (missing is not None or len(names) == 1):
         given = [given] * len(names)
     numbers: list[Any] = [missing if number is None else number for number in listed(option, given)]
     if len(numbers) != len(names):
