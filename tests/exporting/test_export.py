@@ -142,7 +142,7 @@ def test_random_numbers_inside_leave_one_input(tiny, tmp_path):
 
 
 def test_a_wrong_model_is_not_written(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(graph.Graph, "mish", lambda self, x: self.add("Relu", x))
+    monkeypatch.setattr(graph.Graph, "mish_of_negative", lambda self, z: self.add("Relu", self.add("Neg", z)))
     with pytest.raises(UserError, match=r"differs from the JAX policy by up to .* nothing was written$"):
         edp.export(tiny, tmp_path / "policy.onnx")
     monkeypatch.setattr(c_writer, "chain_values", lambda chain, right=c_writer.chain_values: wrong(right(chain)))
