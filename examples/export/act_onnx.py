@@ -40,6 +40,8 @@ class Policy:
         if "gumbel" in self.shapes:
             inputs["gumbel"] = self.rng.gumbel(size=(len(rows), *self.shapes["gumbel"])).astype(np.float32)
         (actions,) = map(np.asarray, self.session.run(None, inputs))
+        if not np.isfinite(actions).all():
+            raise ValueError("the action has NaN or Inf: the observation is too far from the training data")
         return actions if observation.ndim == 2 else actions[0]
 
 

@@ -23,7 +23,7 @@ def test_the_control_loop(run_folder, tmp_path, capsys, fails):
     assert main([*map(str, words), *loop, "--outside", "hold"]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("control ")]
     assert line.split(maxsplit=1)[1] == (
-        "outside of the training data: hold; changes of at most 0.5, any, 0.25; after 20 ms -1, 0, 0.5"
+        "outside of the training data: hold; changes of at most 0.5, any, 0.25; after 20 ms: -1, 0, 0.5"
     )
     out.unlink()
     (tmp_path / "policy.json").unlink()

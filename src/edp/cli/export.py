@@ -127,7 +127,7 @@ def control(wanted: Any) -> str:
         parts.append(f"changes of at most {shown(wanted['max_change'])}")
     if wanted["deadline_ms"]:
         fallback = "the last action" if wanted["fallback"] == "hold" else shown(wanted["fallback"])
-        parts.append(f"after {wanted['deadline_ms']:g} ms {fallback}")
+        parts.append(f"after {wanted['deadline_ms']:g} ms: {fallback}")
     return "; ".join(parts)
 
 
