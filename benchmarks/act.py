@@ -5,10 +5,12 @@
 An EDP policy at walker2d's shapes (17 observations, 6 actions) as ``edp.load_policy`` gives it, NumPy to NumPy, with
 15 network calls and with the recipe's 6, with EAS of 10 actions and without; and the same matmuls at the machine's
 GEMM rate. Observations are checked against the training data, except in one variant, and are arrays, except in another.
+A third variant has a deadline, so it computes in a second thread.
 
 Then the same policies exported: an ONNX model in onnxruntime with one thread, as in ``examples/export``, and a C file
 with its own random numbers, compiled with ``cc -O2 -march=native``; beside them JAX without checks. Memory is the
-largest resident size of a process that loads the policy and acts. The calls of all of them take turns.
+largest resident size of a process that loads the policy and acts. The calls of all of them take turns. The last lines
+are the ratios of onnxruntime to JAX (p50).
 """
 
 import argparse
@@ -29,6 +31,7 @@ import edp
 from edp.acting import selection
 from edp.acting.actors import Actors
 from edp.acting.guard import Guard
+from edp.acting.limits import HOLD, Limits
 from edp.acting.policy import LoadedPolicy
 from edp.acting.reference import ROWS, Reference
 from edp.algorithms.td3bc import TD3BC
@@ -51,6 +54,7 @@ import act_onnx  # noqa: E402
 
 OBS, ACT, CALLS = 17, 6, 1000
 TASK = "walker2d-medium-v2"
+NO_LIMITS, LONG_DEADLINE = Limits(), Limits(None, 1000.0, HOLD)
 RECIPE = {"sampler": "dpm++", "calls": 6, "grid": "quadratic", "prediction": "v"}
 SETTINGS: dict[str, dict[str, Any]] = {
     "15 calls, EAS of 10": {"eas": 10},
@@ -87,7 +91,7 @@ print(open("/proc/self/status").read())
 """
 
 
-def policy(eas: int, checked: bool = True, **options) -> LoadedPolicy:
+def policy(eas: int, checked: bool = True, limits: Limits = NO_LIMITS, **options) -> LoadedPolicy:
     task, classes = tasks.get_task(TASK), (TD3BC, DiffusionConfig, DataOptions, TrainOptions, EvalOptions)
     parts = resolve(classes, layers("td3bc", "diffusion", task.domain, {}, None), {"eas": eas, **options}).parts
     signals = name_signals((), (), Encoding(), task.dims)
@@ -101,7 +105,7 @@ def policy(eas: int, checked: bool = True, **options) -> LoadedPolicy:
         jax.vmap(lambda key: Critic(OBS, ACT, (256, 256, 256), key))(keys),
         selection.selection_of(spec.evaluation),
     )
-    return LoadedPolicy(spec, actors, spec.evaluation, draws=0, guard=guard, outside="ignore")
+    return LoadedPolicy(spec, actors, spec.evaluation, draws=0, guard=guard, outside="ignore", limits=limits)
 
 
 def flops_of(one: LoadedPolicy) -> int:
@@ -159,6 +163,7 @@ def main() -> None:
     loaded = {name: policy(**options) for name, options in SETTINGS.items()}
     unchecked = {name: policy(**options, checked=False) for name, options in SETTINGS.items()}
     actors = loaded | {"15 calls, unchecked": unchecked["15 calls"], "15 calls, by name": ByName(loaded["15 calls"])}
+    actors["15 calls, with a deadline"] = policy(**SETTINGS["15 calls"], limits=LONG_DEADLINE)
     with tempfile.TemporaryDirectory() as folder:
         engines, exported = export_all(unchecked, Path(folder))
         times, rate = time_in_turns(actors | engines)
@@ -175,8 +180,13 @@ def main() -> None:
         print(
             f"{name:<30}{engine:<13}{row['p50_ms']:>6.2f} ms{row['p99_ms']:>6.2f} ms{row['memory_mb']:>7.0f} MB{size}"
         )
+    ratios = {name: row["onnxruntime"]["p50_ms"] / row["JAX"]["p50_ms"] for name, row in exported.items()}
+    print("\nonnxruntime / JAX (p50)")
+    for name, ratio in ratios.items():
+        print(f"{name:<30}{ratio:.2f}")
     if values.json:
         content = {"about": describe_machine(), "gemm_gflops": rate / 1e9, "variants": rows, "exported": exported}
+        content["onnxruntime_to_jax_p50"] = ratios
         write_json(values.json, content)
 
 

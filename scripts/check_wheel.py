@@ -3,7 +3,8 @@
     python scripts/check_wheel.py [--lowest] [--keep FOLDER]
 
 The lock files are not used: pip installs the newest versions that pyproject.toml allows, or, with ``--lowest``, the
-lowest version of each direct dependency. Needs an index to install from, and takes some minutes.
+lowest version of each direct dependency; also those of the extra ``onnx``. Needs an index to install from, and takes
+some minutes.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+EXTRAS = ("onnx",)
 
 # Runs in the new environment, in an empty folder.
 SMOKE_TEST = r"""
@@ -45,6 +47,12 @@ command("report", "run", "--out", "report.html", "--figures", "figures")
 assert Path("report.html").stat().st_size > 10_000
 assert np.isfinite(edp.load_policy("run").act(np.zeros(3))).all()
 assert json.loads(Path("run/config.json").read_text())["packages"]["edp"] == edp.__version__
+
+import onnxruntime
+command("export", "run", "policy.onnx", "--eas", 3)
+session, example = onnxruntime.InferenceSession("policy.onnx"), json.loads(Path("policy.json").read_text())["example"]
+(action,) = session.run(None, {given.name: np.array(example[given.name], np.float32) for given in session.get_inputs()})
+np.testing.assert_allclose(action, example["action"], rtol=1e-4)
 
 import gymnasium
 import edp.envs
@@ -75,7 +83,8 @@ def check(folder: Path, lowest: bool) -> None:
     wheel = build(folder)
     python = environment(folder / "venv")
     pip = [python, "-m", "pip", "--disable-pip-version-check"]
-    subprocess.run([*pip, "install", "--quiet", wheel, *(lowest_versions() if lowest else [])], check=True)
+    wanted = f"{wheel}[{','.join(EXTRAS)}]"
+    subprocess.run([*pip, "install", "--quiet", wanted, *(lowest_versions() if lowest else [])], check=True)
     subprocess.run([*pip, "check"], check=True)
     subprocess.run([*pip, "freeze", "--exclude", "edp-rl"], check=True)
     place = folder / "use"
@@ -104,8 +113,11 @@ def environment(folder: Path) -> Path:
 
 
 def lowest_versions() -> list[str]:
-    """Pin each direct dependency to its lower bound in pyproject.toml."""
-    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    """Pin each direct dependency, and those of the extras, to its lower bound in pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    dependencies = project["dependencies"] + [
+        each for name in EXTRAS for each in project["optional-dependencies"][name]
+    ]
     return [re.sub(r">=([\w.]+).*", r"==\1", dependency) for dependency in dependencies]
 
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     __version__: str
-    from edp.acting.policy import LoadedPolicy, load_policy
+    from edp.acting.load import load_policy
+    from edp.acting.policy import LoadedPolicy
     from edp.api import fit, open_log, write
     from edp.data.arrays import from_arrays, from_episodes
     from edp.data.synthesis.record import Recorder, record
@@ -29,7 +30,8 @@ PLACES = {
     "edp.api": ("fit", "open_log", "write"),
     "edp.data.arrays": ("from_arrays", "from_episodes"),
     "edp.data.synthesis.record": ("Recorder", "record"),
-    "edp.acting.policy": ("LoadedPolicy", "load_policy"),
+    "edp.acting.load": ("load_policy",),
+    "edp.acting.policy": ("LoadedPolicy",),
     "edp.errors": ("UserError",),
     "edp.exporting.export": ("export",),
 }

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from edp.acting.policy import LoadedPolicy, load_policy
+from edp.acting.load import load_policy
+from edp.acting.policy import LoadedPolicy
 from edp.config.choice import choose
 from edp.data import formats
 from edp.data.formats.columns import given_columns

@@ -1,12 +1,18 @@
 """Policies loaded from their runs."""
 
+import threading
+
 import numpy as np
 import pytest
 
 import edp
+from edp.acting import policy as policy_module
+from edp.acting.limits import make_limits
 from edp.cli import main
 from edp.errors import UserError
 from edp.runs.directory import Run
+from support.plant import observations
+from support.tiny_policy import UNITS, tiny_policy
 
 SMALL = [
     *["--steps", "20", "--epoch-steps", "10", "--eval-every", "20", "--episodes", "2", "--hidden", "16"],
@@ -132,7 +138,166 @@ def test_policies_that_remember(hopper_file, tmp_path):
     policy = edp.load_policy(out)
     first, second = policy.act(np.ones(11)), policy.act(np.ones(11), reward=100.0)
     assert not np.allclose(first, second)
-    with pytest.raises(ValueError, match="reset"):
+    with pytest.raises(UserError, match="reset"):
         policy.act(np.ones((2, 11)))
     policy.reset()
     np.testing.assert_array_equal(policy.act(np.ones(11)), first)
+    for limits in ({"max_change": 0.1}, {"deadline_ms": 10}):
+        with pytest.raises(UserError, match="not for transformers"):
+            edp.load_policy(out, **limits)
+
+
+CHANGES = np.float32([0.5, 20.0])
+
+
+class TestMaxChange:
+    @pytest.fixture
+    def rows(self, plant):
+        return observations(plant)[:30]
+
+    def test_each_action_changes_by_at_most_that(self, plant_run, rows):
+        free = edp.load_policy(plant_run, outside="ignore")
+        policy = edp.load_policy(plant_run, outside="ignore", max_change={"valve_%": 0.5, "heater_%": 20})
+        wanted, given = (np.array([[*each.act(row).values()] for row in rows]) for each in (free, policy))
+        np.testing.assert_array_equal(given[0], wanted[0])  # there is nothing to compare with
+        changes = np.abs(np.diff(given, axis=0))
+        assert (changes <= CHANGES * (1 + 1e-5)).all() and (np.abs(np.diff(wanted, axis=0)) > CHANGES).any(axis=0).all()
+        towards = np.clip(wanted[1:], given[:-1] - CHANGES, given[:-1] + CHANGES)
+        np.testing.assert_allclose(given[1:], towards, rtol=1e-5, atol=1e-5)
+        assert set(policy.status.limited) == {"valve_%", "heater_%"} - set(
+            np.array(["valve_%", "heater_%"])[given[-1] == wanted[-1]]
+        )
+        free.reset()
+        policy.reset()
+        assert policy.act(rows[0]) == free.act(rows[0])
+        assert policy.status.limited == ()
+
+    def test_rows_of_a_batch_are_limited_one_by_one(self, plant_run):
+        policy, alone = (edp.load_policy(plant_run, outside="ignore", max_change=1, initial_noise=0.0) for _ in "12")
+        batch = np.random.default_rng(0).uniform(0, 60, (4, 3, 9)).astype(np.float32)
+        given = np.stack([policy.act(rows) for rows in batch])
+        np.testing.assert_allclose(given[:, 1], [alone.act(rows[1]) for rows in batch], atol=1e-3)
+        with pytest.raises(UserError, match="number of rows may change only at reset"):
+            policy.act(batch[0, 0])
+        policy.reset()
+        policy.act(batch[0, 0])
+
+    def test_what_is_held_is_the_limited_action(self, plant_run, rows):
+        policy = edp.load_policy(plant_run, outside="hold", max_change=0.5)
+        *_, last = [policy.act(row) for row in rows[:5]]
+        with pytest.warns(UserWarning, match="the last good action is held"):
+            assert policy.act(rows[5] | {"temp_C": 1e9}) == last
+
+    def test_what_is_returned_may_be_changed(self, plant_run):
+        policy = edp.load_policy(plant_run, outside="ignore", max_change=0.5)
+        first = policy.act(np.zeros(9))
+        kept = first.copy()
+        first[:] = 1e9
+        assert (np.abs(policy.act(np.zeros(9)) - kept) <= 0.51).all()
+
+
+class Gate(threading.Event):
+    """While it is closed, policies do not finish."""
+
+    begun = 0  # computations so far
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    gate, right = Gate(), policy_module.act_flat
+
+    def gated(*arguments):
+        gate.begun += 1
+        gate.wait()
+        return right(*arguments)
+
+    monkeypatch.setattr(policy_module, "act_flat", gated)
+    gate.set()
+    yield gate
+    gate.set()
+
+
+class TestDeadline:
+    def test_the_last_action_is_held_until_the_policy_is_in_time_again(self, plant_run, plant, gate):
+        good = observations(plant)[700]
+        policy, twin = edp.load_policy(plant_run, deadline_ms=1000), edp.load_policy(plant_run)
+        assert gate.begun == 1  # it is compiled before the first call
+        first = policy.act(good)
+        assert first == twin.act(good)
+        assert (policy.status.calls, policy.status.misses, policy.status.late) == (1, 0, False)
+        assert 0 < policy.status.latency_ms < 1000
+        gate.clear()
+        gate.begun = 0
+        for misses in (1, 2):
+            assert policy.act(good) == first
+            assert (policy.status.late, policy.status.misses) == (True, misses)
+            assert policy.status.latency_ms >= 1000
+        assert gate.begun == 1  # the second call did not queue up behind the first
+        gate.set()
+        *_, third = [twin.act(good) for _ in range(3)]
+        assert policy.act(good) == third != first
+        assert (policy.status.late, policy.status.misses, policy.status.calls) == (False, 2, 4)
+
+    def test_an_action_as_fallback_is_approached(self, plant_run, plant, gate):
+        good, safe = observations(plant)[700], {"valve_%": 0.0, "heater_%": 50.0}
+        policy = edp.load_policy(plant_run, deadline_ms=300, fallback=safe, max_change={"valve_%": 1e-3})
+        first = policy.act(good)
+        gate.clear()
+        second = policy.act(good)
+        assert second["heater_%"] == 50 != first["heater_%"]
+        assert second["valve_%"] == pytest.approx(first["valve_%"] - 1e-3, rel=1e-5)
+        assert policy.status.limited == ("valve_%",)
+        policy.reset()
+        assert policy.act(good) == safe  # also in the first call
+
+    def test_nothing_to_hold(self, plant_run, plant, gate):
+        good = observations(plant)[700]
+        policy = edp.load_policy(plant_run, deadline_ms=50)
+        gate.clear()
+        with pytest.raises(UserError, match="no action within 50 ms, and there is no earlier action to hold"):
+            policy.act(good)
+        assert policy.status.late and policy.status.misses == 1
+
+    def test_a_slow_policy(self):
+        """Without a gate: the computation itself is slow, and does not keep the fallback from coming."""
+        slow = tiny_policy(eas=30_000, calls=15)
+        obs, limits = np.array(UNITS.obs_shift), make_limits(slow.signals, UNITS, deadline_ms=2, fallback=(0, 50, 20))
+        slow.act(obs)
+        slow.act(obs)
+        needed = slow.status.latency_ms
+        assert needed > 20
+        policy = tiny_policy(eas=30_000, calls=15, limits=limits)
+        times = []
+        for _ in range(8):
+            np.testing.assert_array_equal(policy.act(obs), [0, 50, 20])
+            times.append(policy.status.latency_ms)
+        assert policy.status.misses == 8
+        assert np.median(times) < needed / 2
+
+    def test_another_number_of_rows_is_compiled_before_the_clock_starts(self, plant_run, gate):
+        policy = edp.load_policy(plant_run, deadline_ms=1000, outside="ignore")
+        gate.begun = 0
+        assert policy.act(np.full((2, 9), 50.0)).shape == (2, 2)
+        assert gate.begun == 2
+        policy.reset()
+        policy.act(np.full((2, 9), 50.0))
+        assert gate.begun == 3
+
+
+def test_limits_in_its_description(plant_run):
+    lines = repr(edp.load_policy(plant_run, max_change={"valve_%": 2.5}, deadline_ms=20)).splitlines()
+    assert lines[3] == "deadline: 20 ms, then the last action"
+    assert [line.split()[1:] for line in lines[-2:]] == [
+        ["0", "to", "100,", "by", "at", "most", "2.5", "from", "one", "call", "to", "the", "next"],
+        ["0", "to", "100"],
+    ]
+    text = repr(edp.load_policy(plant_run, deadline_ms=20, fallback=[0, 50]))
+    assert "deadline: 20 ms, then valve_% 0, heater_% 50" in text
+
+
+def test_wrong_limits(plant_run):
+    for wrong in ({"max_change": {"valve": 1}}, {"deadline_ms": -1}, {"fallback": "hold"}):
+        with pytest.raises(UserError):
+            edp.load_policy(plant_run, **wrong)
+    with pytest.raises(UserError, match="unknown option of acting 'deadline': did you mean 'deadline_ms'"):
+        edp.load_policy(plant_run, deadline=5)

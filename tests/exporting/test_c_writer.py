@@ -1,12 +1,14 @@
 """C files: their names, their text, and their random numbers."""
 
 import ctypes
+import math
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from edp.acting.limits import Limits
 from edp.data.signals import Signals
 from edp.errors import UserError
 from edp.exporting import c_writer
@@ -84,6 +86,38 @@ def test_what_is_not_finite_gives_no_action(plan, policy):
         pointers = [c_writer.pointer(array[0]) for array in (obs, inputs["noise"], gumbel)]
         assert act.act(*pointers, c_writer.pointer(kept)) == 1
         assert (kept == 7).all()
+
+
+def test_the_control_loop_s_functions(plan, tmp_path):
+    limits = Limits((0.25, 5.0, math.inf), 20.0, (0.5, 0.0, 18.0))
+    text = c_writer.write_c(plan, "policy.c", signals(), "", "hold", limits)
+    assert "POLICY_OUTSIDE = POLICY_HOLD }" in text
+    library = ctypes.CDLL(str(compiled(text, tmp_path, "-shared", "-fPIC", "policy.c")))
+    assert ctypes.c_float.in_dll(library, "policy_deadline_ms").value == 20
+    row = lambda *numbers: np.array(numbers, np.float32)  # noqa: E731
+    inside, edge = row(0.5, 1.5, 2.5, 3.5, 4.5), row(1.09, 0.91, 2.5, 3.5, 4.5)
+    far, unknown = row(1.11, 0.89, 2.5, 3.5, 4.5), row(np.nan, 1.5, np.inf, 3.5, -np.inf)
+    counts = [library.policy_outside(c_writer.pointer(each)) for each in (inside, edge, far, unknown)]
+    assert counts == [0, 0, 2, 3]
+    last, action = row(0, 50, 30), row(-0.1, 90, 75)
+    library.policy_limit(c_writer.pointer(last), c_writer.pointer(action))
+    np.testing.assert_allclose(action, [-0.1, 55, 75], rtol=1e-6)
+    action = row(1, 40, 18)
+    library.policy_limit(c_writer.pointer(last), c_writer.pointer(action))
+    np.testing.assert_allclose(action, [0.25, 45, 18], rtol=1e-6)
+    library.policy_fall_back(c_writer.pointer(last), c_writer.pointer(action))
+    np.testing.assert_array_equal(action, row(0.5, 0, 18))
+
+
+def test_a_loop_without_limits(plan, tmp_path):
+    text = c_writer.write_c(plan, "policy.c", signals(ranged=False), "")
+    library = ctypes.CDLL(str(compiled(text, tmp_path, "-shared", "-fPIC", "policy.c")))
+    far, last, action = np.full(OBS, 1e30, np.float32), np.zeros(ACT, np.float32), np.full(ACT, 50, np.float32)
+    assert library.policy_outside(c_writer.pointer(far)) == 0
+    library.policy_limit(c_writer.pointer(last), c_writer.pointer(action))
+    assert (action == 50).all()
+    library.policy_fall_back(c_writer.pointer(last), c_writer.pointer(action))
+    assert (action == 0).all()
 
 
 MAIN = """

@@ -63,6 +63,19 @@ def test_a_run_becomes_a_model_with_a_contract(folder, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["policy.json", "policy.onnx"]
 
 
+def test_the_control_loop_is_in_the_contract(folder, tmp_path):
+    done = edp.export(folder, tmp_path / "plain.onnx")
+    nothing = {"max_change": None, "deadline_ms": None, "fallback": None}
+    assert done.contract["control"] == {"outside": "warn", "margin": 0.1, **nothing}
+    options = {"outside": "hold", "max_change": {"flow_c": 2}, "deadline_ms": 20, "fallback": [30, 0]}
+    done = edp.export(folder, tmp_path / "policy.onnx", **options)
+    wanted = {"outside": "hold", "margin": 0.1, "max_change": [2, None], "deadline_ms": 20, "fallback": [30, 0]}
+    assert done.contract["control"] == wanted == json.loads(done.contract_path.read_text())["control"]
+    with pytest.raises(UserError, match="`fallback` is 5 for 'flow_c', which is not within 18 to 75"):
+        edp.export(folder, tmp_path / "bad.onnx", **options | {"fallback": [5, 0]})
+    assert not (tmp_path / "bad.onnx").exists()
+
+
 def first_row(folder):
     """The first observation of the table."""
     return (folder.parent / "rooms.csv").read_text().splitlines()[1].split(",")[1:3]
@@ -129,7 +142,7 @@ def test_random_numbers_inside_leave_one_input(tiny, tmp_path):
 
 
 def test_a_wrong_model_is_not_written(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(graph.Graph, "mish", lambda self, x: self.add("Relu", x))
+    monkeypatch.setattr(graph.Graph, "mish_of_negative", lambda self, z: self.add("Relu", self.add("Neg", z)))
     with pytest.raises(UserError, match=r"differs from the JAX policy by up to .* nothing was written$"):
         edp.export(tiny, tmp_path / "policy.onnx")
     monkeypatch.setattr(c_writer, "chain_values", lambda chain, right=c_writer.chain_values: wrong(right(chain)))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edp.acting.policy import load_policy
+from edp.acting.load import load_policy
 from edp.cli import main
 from edp.errors import UserError
 from edp.runs.directory import Run

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from edp.acting.actors import Actors
+from edp.acting.limits import Limits
 from edp.acting.policy import LoadedPolicy
 from edp.algorithms import InitialState
 from edp.config.choice import choose
@@ -16,10 +17,11 @@ from edp.policies import Diffusion
 
 OBS, ACT = 5, 3
 UNITS = Units((20.0, -3.0, 0.0, 100.0, 0.5), (5.0, 2.0, 1.0, 30.0, 0.1), (-1.0, 0.0, 18.0), (1.0, 100.0, 75.0))
+NO_LIMITS = Limits()
 ROWS = 2000  # that the last layer of a diffusion policy is fitted to
 
 
-def tiny_policy(algo="td3bc", policy="diffusion", units=UNITS, **options) -> LoadedPolicy:
+def tiny_policy(algo="td3bc", policy="diffusion", units=UNITS, limits=NO_LIMITS, **options) -> LoadedPolicy:
     """Parameters are random, also those that start at 0, such as biases.
 
     The last layer of a diffusion policy is fitted to data. Chains of an untrained network amplify rounding errors: its
@@ -35,7 +37,7 @@ def tiny_policy(algo="td3bc", policy="diffusion", units=UNITS, **options) -> Loa
     actors = Actors.from_states(spec, spec.evaluation, states)
     if isinstance(actors.policies, Diffusion):
         actors = actors._replace(policies=fitted(actors.policies, *units.dims))
-    return LoadedPolicy(spec, actors, spec.evaluation, draws=0)
+    return LoadedPolicy(spec, actors, spec.evaluation, draws=0, limits=limits)
 
 
 def random_parameters(shapes):

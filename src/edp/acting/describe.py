@@ -1,5 +1,6 @@
 """What a loaded policy sees, what it sets and how it acts, in words."""
 
+import math
 from typing import TYPE_CHECKING
 
 from edp.data.signals import TEXT, TIME, Input
@@ -14,16 +15,31 @@ MOST = 40  # lines of a table
 def describe_policy(policy: "LoadedPolicy") -> str:
     spec, signals = policy.spec, policy.signals
     algorithm, kind = spec.names
-    limits = [f"{low:g} to {high:g}" for low, high in zip(spec.units.low, spec.units.high, strict=True)]
+    changes = policy.limits.max_change or (math.inf,) * len(spec.units.low)
+    limits = [
+        f"{low:g} to {high:g}" + (f", by at most {change:g} from one call to the next" if change < math.inf else "")
+        for low, high, change in zip(spec.units.low, spec.units.high, changes, strict=True)
+    ]
     return "\n".join(
         [
             f"LoadedPolicy: {algorithm} + {kind}" + (f" ({printable(policy.title)})" if policy.title else ""),
             f"acts with: {describe_acting(policy)}",
             f"outside of the training data: {policy.outside if policy._guard else 'not checked'}",
+            *describe_deadline(policy),
             *as_table("observation", "in the training data", observed(policy)),
             *as_table("action", "limits", list(zip(signals.actions, limits, strict=True))),
         ]
     )
+
+
+def describe_deadline(policy: "LoadedPolicy") -> list[str]:
+    deadline, fallback = policy.limits.deadline_ms, policy.limits.fallback
+    if deadline is None:
+        return []
+    if not isinstance(fallback, tuple):
+        return [f"deadline: {deadline:g} ms, then the last action"]
+    action = (f"{printable(name)} {number:g}" for name, number in zip(policy.signals.actions, fallback, strict=True))
+    return [f"deadline: {deadline:g} ms, then {', '.join(action)}"]
 
 
 def describe_acting(policy: "LoadedPolicy") -> str:

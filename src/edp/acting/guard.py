@@ -22,14 +22,19 @@ CHOICES = ("warn", "hold", "refuse", "ignore")  # of `outside`
 
 
 class Status(NamedTuple):
-    """How the last observation (or the last batch of them) compares with the training data."""
+    """The last call of ``act``: how the observations compare with the training data, and when the action was there."""
 
     outside: bool = False  # whether any number or distance is
     columns: tuple[str, ...] = ()  # the names of the numbers that are outside of their ranges
     distance: float = float("nan")  # of the farthest observation, in units of the usual distance of unseen data
     rows: tuple[int, ...] = ()  # of the batch: those that are outside
     held: bool = False  # whether the last good action was given for these rows
-    why: str = ""  # in words
+    why: str = ""  # in words, how they are outside
+    late: bool = False  # whether the fallback was given, because there was no action at the deadline
+    limited: tuple[str, ...] = ()  # the names of the actions that would have changed by more than ``max_change``
+    latency_ms: float = float("nan")  # of the call
+    calls: int = 0  # so far
+    misses: int = 0  # of the deadline, so far
 
 
 class Guard:
@@ -37,9 +42,7 @@ class Guard:
 
     def __init__(self, signals: Signals, reference: Reference):
         self.signals, self.reference = signals, reference
-        low, high = np.array(signals.low), np.array(signals.high)
-        slack = MARGIN * (high - low) + 1e-6 * np.maximum(np.abs(low), np.abs(high))  # 1e-6: rounding in float32
-        self.low, self.high = (low - slack).astype(np.float32), (high + slack).astype(np.float32)
+        self.low, self.high = ranges_with_margin(signals)
 
     def check(self, rows: np.ndarray, as_seen: np.ndarray) -> Status:
         """Compare observations in the log's units, and the same ones as the network sees them."""
@@ -72,6 +75,13 @@ class Guard:
         ]
         more = f" and {len(columns) - MOST} more" if len(columns) > MOST else ""
         return f"outside of the training data: {', '.join(parts)}{more}"
+
+
+def ranges_with_margin(signals: Signals) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and the highest numbers that are not outside."""
+    low, high = np.array(signals.low), np.array(signals.high)
+    slack = MARGIN * (high - low) + 1e-6 * np.maximum(np.abs(low), np.abs(high))  # 1e-6: rounding in float32
+    return (low - slack).astype(np.float32), (high + slack).astype(np.float32)
 
 
 def row_text(row: int, rows: np.ndarray) -> str:

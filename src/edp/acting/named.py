@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edp.data.signals import NUMBER, TEXT, TIME, Signals
-from edp.errors import UserError, printable, unknown
+from edp.errors import UserError, first_line, printable, unknown
 
 OBSERVATION = Path("the observation")  # stands for a file in messages
 
@@ -59,6 +59,18 @@ class Encoder:
                 convert = {TEXT: self.marks, TIME: self.calendar}.get(kind, self.numbers)
                 rows[:, numbers] = convert(name, column)
         return rows, single
+
+    def array_rows(self, obs: Any) -> tuple[np.ndarray, bool]:
+        """Observations without names as rows of float32, and whether there is only one."""
+        try:
+            with np.errstate(over="ignore"):  # what is too large becomes Inf, which is refused
+                obs = np.asarray(obs, np.float32)
+        except (TypeError, ValueError) as error:
+            raise UserError(f"observations are numbers, or have names: {first_line(error)}") from None
+        rows, width = obs[None] if obs.ndim == 1 else obs, len(self.signals.observations)
+        if rows.ndim != 2 or rows.shape[1] != width:
+            raise UserError(f"observations have {width} numbers, not shape {obs.shape}")
+        return rows, obs.ndim == 1
 
     def check_names(self, names: list[str]) -> None:
         missing = [name for name in self.names if name not in names]

@@ -185,7 +185,7 @@ def policy_of(name: str | None):
     if name is None:
         return None
     if (Path(name) / "config.json").is_file():
-        from edp.acting.policy import load_policy
+        from edp.acting.load import load_policy
 
         policy = load_policy(name, outside="ignore")  # a recording has no one to warn
 

@@ -1,5 +1,6 @@
 """edp export RUN FILE"""
 
+import argparse
 import warnings
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ ACTING = (
     *("eas", "eas_energy", "eas_temperature", "eas_spread", "policy_scale", "initial_noise"),
     *("act_with", "act_sampler", "act_calls"),
 )
+
+
+CONTROL = ("outside", "max_change", "deadline_ms", "fallback")
 
 
 def main(argv: list[str]) -> int:
@@ -39,8 +43,9 @@ def main(argv: list[str]) -> int:
         "--random-seed", type=int, metavar="…", help="the seed of random numbers that are drawn inside (default: none)"
     )
     parser.add_fields(EvalOptions, "acting (defaults: those of the run)", ACTING)
+    add_control(parser)
     values = parser.parse(argv)
-    acting = {name: value for name in ACTING if (value := getattr(values, name)) is not None}
+    acting = {name: value for name in (*ACTING, *CONTROL) if (value := getattr(values, name)) is not None}
     options = {name: getattr(values, name) for name in ("format", "random", "random_seed", "overwrite", "seed")}
     with warnings.catch_warnings(record=True) as caught:
         done = export(values.run, values.file, checkpoint=values.checkpoint, **options, **acting)
@@ -49,6 +54,44 @@ def main(argv: list[str]) -> int:
     for name, text in describe(done):
         print(printable(f"{name:<12}{text}"))
     return 0
+
+
+def add_control(parser: Parser) -> None:
+    from edp.acting.guard import CHOICES
+
+    group = parser.add_argument_group("the control loop around the policy (written into the contract)")
+    group.add_argument(
+        "--outside",
+        metavar="…",
+        help=f"observations outside of the training data: {', '.join(CHOICES)} (default: warn)",
+    )
+    group.add_argument(
+        "--max-change",
+        type=by_action,
+        metavar="…",
+        help="greatest change of an action from one call to the next: 5; 5,10; or valve=5,pump=10 (default: none)",
+    )
+    group.add_argument(
+        "--deadline-ms", type=float, metavar="…", help="milliseconds after which the fallback is used (default: none)"
+    )
+    group.add_argument(
+        "--fallback", type=by_action, metavar="…", help="hold, or an action: 0,50 or valve=0,pump=50 (default: hold)"
+    )
+
+
+def by_action(text: str) -> Any:
+    """A number, numbers in the order of the actions, numbers by name, or a word."""
+    parts = [part.strip() for part in text.split(",")]
+    try:
+        if "=" in text:
+            pairs = [part.rsplit("=", 1) for part in parts]
+            return {name.strip(): float(number) for name, number in pairs}
+        numbers = [float(part) for part in parts]
+    except ValueError:
+        if len(parts) == 1 and "=" not in text:
+            return text
+        raise argparse.ArgumentTypeError(f"{text!r} is neither numbers (5,10) nor numbers by name (a=5,b=10)") from None
+    return numbers if len(numbers) > 1 else numbers[0]
 
 
 def describe(done: Any) -> list[tuple[str, str]]:
@@ -64,6 +107,7 @@ def describe(done: Any) -> list[tuple[str, str]]:
         ),
         ("inputs", shapes("inputs")),
         ("output", shapes("outputs")),
+        *([("control", control(about["control"]))] if control(about["control"]) else []),
         ("compared", f"with JAX in {check['states']} states {check['observations']}{other}"),
         ("", f"greatest difference: {check['greatest_difference']:.1e} of the action's range"),
     ]
@@ -73,6 +117,18 @@ def sampling(about: Any) -> str:
     sampler, eas = about["sampler"], about["eas"]
     calls = f"; {sampler['name']}, {sampler['calls']} calls" if sampler else ""
     return calls + (f"; EAS of {eas['candidates']}, temperature {eas['temperature']:g}" if eas else "")
+
+
+def control(wanted: Any) -> str:
+    """What the contract asks of the control loop, if that was given."""
+    shown = lambda numbers: ", ".join("any" if number is None else f"{number:g}" for number in numbers)  # noqa: E731
+    parts = [f"outside of the training data: {wanted['outside']}"] if wanted["outside"] != "warn" else []
+    if wanted["max_change"]:
+        parts.append(f"changes of at most {shown(wanted['max_change'])}")
+    if wanted["deadline_ms"]:
+        fallback = "the last action" if wanted["fallback"] == "hold" else shown(wanted["fallback"])
+        parts.append(f"after {wanted['deadline_ms']:g} ms: {fallback}")
+    return "; ".join(parts)
 
 
 def size(count: int) -> str:

@@ -14,6 +14,8 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import edp
+from edp.acting.guard import CHOICES, ranges_with_margin
+from edp.acting.limits import Limits
 from edp.data.signals import Signals
 from edp.errors import UserError
 from edp.exporting.plan import NORM_EPSILON, Chain, Direct, Layers, Plan
@@ -22,9 +24,12 @@ from edp.policies import Transformer
 COMPILE = ("-std=c99", "-O2", "-shared", "-fPIC")
 IN_LINE = 8  # numbers
 LONGEST = 600  # seconds of a compiler
+NO_LIMITS = Limits()
 
 
-def write_c(plan: Plan, file: str, signals: Signals, title: str) -> str:
+def write_c(
+    plan: Plan, file: str, signals: Signals, title: str, outside: str = "warn", limits: Limits = NO_LIMITS
+) -> str:
     """The text of a C file that is to be named ``file``."""
     policy, choice = plan.policy, plan.choice
     if isinstance(policy, Transformer):
@@ -55,8 +60,19 @@ def write_c(plan: Plan, file: str, signals: Signals, title: str) -> str:
             **{"choice": choice, "relative": choice and choice.energy == "relative"},
             "temperature": choice and choice.temperature and number(choice.temperature),
             "spread": choice and choice.spread and number(choice.spread),
+            **control_values(signals, outside, limits),
         }
     )
+
+
+def control_values(signals: Signals, outside: str, limits: Limits) -> dict[str, Any]:
+    allowed = signals.low and [*map(numbers, ranges_with_margin(signals))]
+    change = limits.max_change and numbers(np.minimum(limits.max_change, np.finfo(np.float32).max))
+    fallback = numbers(np.array(limits.fallback)) if isinstance(limits.fallback, tuple) else None
+    return {
+        **{"outside": outside.upper(), "choices": [each.upper() for each in CHOICES], "allowed": allowed},
+        **{"max_change": change, "deadline": number(limits.deadline_ms or 0), "fallback": fallback},
+    }
 
 
 def chain_values(chain: Chain) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import edp
+from edp.acting.guard import MARGIN
 from edp.acting.policy import LoadedPolicy
 from edp.data.signals import Signals
 from edp.exporting.check import LIMIT, Comparison
@@ -47,6 +48,7 @@ def describe_policy(loaded: LoadedPolicy, plan: Plan, signals: Signals) -> Contr
         else None,
         "parameters_sha256": arrays_digest(leaves_by_name({"policy": policy, "critic": critic if choice else None})),
         "seconds_between_actions": control_period(loaded),
+        "control": {"outside": loaded.outside, "margin": MARGIN, **loaded.limits.to_json()},
         "observations": [
             dict(zip(("name", "low", "high", "shift", "scale"), each, strict=True)) for each in observations
         ],

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from edp.acting.policy import LoadedPolicy, load_policy
+from edp.acting.load import load_policy
+from edp.acting.policy import LoadedPolicy
 from edp.data.signals import Signals
 from edp.errors import UserError, unknown
 from edp.exporting import contract as contracts
@@ -85,7 +86,9 @@ def export(
         overwrite: replace files that exist.
         seed: as in ``load_policy``, as all of the following.
         checkpoint: the checkpoint.
-        **acting: options of acting, such as ``eas=50`` or ``act_calls=6``.
+        **acting: options of acting, such as ``eas=50`` or ``act_calls=6``. ``outside``, ``max_change``, ``deadline_ms``
+            and ``fallback`` do not change the actions of the file: they are written into the contract, as ``control``,
+            for the program around it.
     """
     path, contract_path = Path(path), contracts.contract_path(Path(path))
     writer = find_writer(path, format)
@@ -193,7 +196,8 @@ def write_c_file(job: Job) -> Written:
     from edp.exporting.c_writer import Compiled, write_c
 
     plan = job.plan
-    text = write_c(plan, job.path.name, job.signals, title_of(job.about))
+    control = job.loaded.outside, job.loaded.limits
+    text = write_c(plan, job.path.name, job.signals, title_of(job.about), *control)
     with Compiled(text, job.path.name, plan) as compiled:
         actions = compiled(job.reference.inputs)
     check = checked(job, actions)

@@ -8,7 +8,6 @@ from edp.errors import UserError
 
 OPSET, IR = 17, 8  # what onnxruntime reads since 2022; it has layer normalisation
 LARGEST = 2_000_000_000  # bytes of a file
-MISH_LIMIT = 20.0  # see edp.networks.mish
 
 
 def import_onnx() -> Any:
@@ -64,14 +63,17 @@ class Graph:
         """x · weight + shift, where ``shift`` is a bias or a name."""
         return self.add("Gemm", x, weight, shift)
 
-    def mish(self, x: str) -> str:
-        """x · n / (n + 2) with n = e (e + 2), as ``edp.networks.mish``."""
-        e = self.add("Exp", self.add("Min", x, MISH_LIMIT))
-        n = self.add("Mul", e, self.add("Add", e, 2.0))
-        return self.add("Mul", x, self.add("Div", n, self.add("Add", n, 2.0)))
+    def mish_of_negative(self, z: str) -> str:
+        """``edp.networks.mish`` of x, given z = -x.
+
+        With g = sigmoid(z), tanh(softplus(x)) = (1 - g²) / (1 + g²), so Mish is z - z / ((1 + g²) / 2). This has fewer
+        nodes than a formula with x, and nothing in it overflows.
+        """
+        g = self.add("Sigmoid", z)
+        return self.add("Sub", z, self.add("Div", z, self.add("Mean", self.add("Mul", g, g), 1.0)))
 
     def activate(self, x: str, activation: str) -> str:
-        return self.mish(x) if activation == "mish" else self.add("Relu", x)
+        return self.mish_of_negative(self.add("Neg", x)) if activation == "mish" else self.add("Relu", x)
 
     def standardise(self, x: str, width: int, epsilon: float) -> str:
         """Layer normalisation over the last axis, without parameters."""

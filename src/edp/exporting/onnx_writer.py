@@ -83,10 +83,11 @@ class Writer:
         obs = observations_to_network(graph, "observation", plan.units)
         noise = self.random.noise()
         policy = plan.policy
+        assert not isinstance(policy, Transformer)
+        policy = policy._replace(net=for_activation(policy.net))
         if isinstance(policy, Chain):
             rows = self.sample_chain(policy, obs, noise)
         else:
-            assert isinstance(policy, Direct)
             rows = self.sample_direct(policy, obs, noise)
         if plan.choice:
             rows = self.choose(plan.choice, obs, rows, noise)
@@ -104,12 +105,15 @@ class Writer:
         return graph.reshape(wide, -1, width)
 
     def layers(self, net: Layers, x: str, last: int | None = None) -> str:
-        """The output of a network, or of its layers before ``last``, from that of its first layer."""
+        """The output of a network (as ``for_activation``), or of its layers before ``last``, from the first layer's."""
         for weight, bias in zip(net.weights[1:last], net.biases[1:last], strict=True):
             if net.norm:
                 x = self.graph.standardise(x, len(weight), NORM_EPSILON)
-            x = self.graph.linear(self.graph.activate(x, net.activation), weight, bias)
+            x = self.graph.linear(self.activate(net, x), weight, bias)
         return x
+
+    def activate(self, net: Layers, x: str) -> str:
+        return self.graph.mish_of_negative(x) if net.activation == "mish" else self.graph.add("Relu", x)
 
     def first_layer(self, net: Layers, obs: str) -> tuple[str, np.ndarray]:
         """The observation's share of the first layer, in a row for each candidate; and the weights of the action."""
@@ -127,7 +131,8 @@ class Writer:
         y = scaled(graph, noise.pop(0), chain.start) if chain.start else zeros()
         base, kept = y, {}
         for call in chain.calls:
-            shift = graph.add("Add", state, call.time[None])
+            time = -call.time if chain.net.activation == "mish" else call.time
+            shift = graph.add("Add", state, time[None])
             data = self.estimate(chain, call, y, graph.linear(y, weight, shift))
             now = {data: 1.0} if chain.predicts_data else {y: 1 / call.sigma, data: -call.alpha / call.sigma}
             drawn = {noise.pop(0): 1.0} if call.noise else {}
@@ -147,20 +152,21 @@ class Writer:
         else:
             part, factor = 1 / alpha, -chain.scale * sigma / alpha
         part = part or SMALLEST  # the bias is divided by it
-        hidden = graph.activate(self.layers(net, first, last=-1), net.activation)
+        hidden = self.activate(net, self.layers(net, first, last=-1))
         shifted = graph.add("Add", y, (factor / part * net.biases[-1])[None])
         data = graph.add("Gemm", hidden, net.weights[-1], shifted, alpha=factor, beta=part)
         return graph.add("Clip", data, -1.0, 1.0) if chain.clip else data
 
     def combine(self, terms: Terms) -> str:
-        """A linear combination. Many terms are one multiplication of matrices, which is quicker than many nodes."""
-        graph = self.graph
+        """A linear combination. It is a multiplication of matrices, which is quicker than many nodes."""
+        graph, identity = self.graph, np.eye(self.plan.units.dims[1])
         if len(terms) > 2:
-            identity = np.eye(self.plan.units.dims[1])
             matrix = np.concatenate([factor * identity for factor in terms.values()])
             return graph.add("Gemm", graph.add("Concat", *terms, axis=1), matrix)
-        parts = [scaled(graph, name, factor) for name, factor in terms.items()]
-        return graph.add("Add", *parts) if len(parts) == 2 else parts[0]
+        (first, factor), *second = terms.items()
+        if not second:
+            return scaled(graph, first, factor)
+        return graph.add("Gemm", first, factor * identity, second[0][0], beta=second[0][1])
 
     def sample_direct(self, policy: Direct, obs: str, noise: list[str]) -> str:
         graph, net = self.graph, policy.net
@@ -183,7 +189,7 @@ class Writer:
         if choice.spread:
             rows = graph.add("Clip", graph.add("Add", rows, scaled(graph, noise[-1], choice.spread)), -1.0, 1.0)
         values = []
-        for critic in choice.critics:
+        for critic in map(for_activation, choice.critics):
             share, weight = self.first_layer(critic, obs)
             values.append(self.layers(critic, graph.linear(rows, weight, share)))
         q = graph.reshape(graph.add("Concat", *values, axis=1), -1, count, len(values))
@@ -192,6 +198,14 @@ class Writer:
             score = graph.add("Add", score, scaled(graph, self.random.gumbel(), choice.temperature))
         best = graph.add("ArgMax", score, axis=1, keepdims=1)
         return graph.add("GatherND", graph.reshape(rows, -1, count, self.plan.units.dims[1]), best, batch_dims=1)
+
+
+def for_activation(net: Layers) -> Layers:
+    """The network with hidden layers whose outputs are the negative ones, if its activation is Mish: see ``Graph``."""
+    if net.activation != "mish":
+        return net
+    flip = lambda arrays: (*(-array for array in arrays[:-1]), arrays[-1])  # noqa: E731
+    return net._replace(weights=flip(net.weights), biases=flip(net.biases))
 
 
 def add_terms(*parts: tuple[float, Terms]) -> Terms:
