@@ -14,5 +14,6 @@ def plant(tmp_path_factory):
 def plant_run(plant, tmp_path_factory):
     """A tiny run on it, which sees the time as a calendar."""
     out = tmp_path_factory.mktemp("runs") / "plant"
-    edp.fit(plant, out, algo="bc", columns=COLUMNS, action_low=(0, 0), action_high=(100, 100), **OPTIONS)
+    columns = COLUMNS | {"missing": ("refuse", "draw_l_min=ffill"), "operator_column": "operator"}
+    edp.fit(plant, out, algo="bc", columns=columns, action_low=(0, 0), action_high=(100, 100), **OPTIONS)
     return out

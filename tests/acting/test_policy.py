@@ -301,3 +301,17 @@ def test_wrong_limits(plant_run):
             edp.load_policy(plant_run, **wrong)
     with pytest.raises(UserError, match="unknown option of acting 'deadline': did you mean 'deadline_ms'"):
         edp.load_policy(plant_run, deadline=5)
+
+
+def test_empty_cells_are_filled_as_in_training(plant, plant_run):
+    """The draw has the number of the call before; the temperature is refused, as in the log."""
+    first, second = observations(plant)[100:102]
+    filled, given = (edp.load_policy(plant_run) for _ in range(2))
+    for policy in (filled, given):
+        policy.act(first)
+    assert filled.act(second | {"draw_l_min": None}) == given.act(second | {"draw_l_min": first["draw_l_min"]})
+    with pytest.raises(UserError, match="'temp_C'"):
+        filled.act(second | {"temp_C": None})
+    filled.reset()
+    with pytest.raises(UserError, match="'draw_l_min'"):
+        filled.act(second | {"draw_l_min": None})

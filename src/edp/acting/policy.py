@@ -62,6 +62,7 @@ class LoadedPolicy:
         self.signals = spec.signals or name_signals((), (), Encoding(), self.dims)
         self.outside, self.limits, self.title, self.status = outside, limits, title, Status()
         self._guard, self._encoder = guard, Encoder(self.signals)
+        self._filled = np.isin(self.signals.observations, self.signals.encoding.filled)
         self._leaves, self._structure = jax.tree.flatten(actors)
         self._key, self._episode, self._warned = jax.random.key(draws), -1, set[str]()
         self._worker = Worker(limits.deadline_ms) if limits.deadline_ms else None
@@ -92,6 +93,7 @@ class LoadedPolicy:
         self._memories, self._count = initial_memories(self._actors.policies, count), count
         self._last = np.full((count, self.dims[1]), np.nan, np.float32)
         self._last_seen = np.zeros((count, self.dims[0]), np.float32)
+        self._last_rows = np.full((count, self.dims[0]), np.nan, np.float32)
         if self._worker and count not in self._compiled:
             self._compute(self._last_seen, 0.0, 0)
             self._compiled.add(count)
@@ -125,6 +127,9 @@ class LoadedPolicy:
         if self._count != len(rows):
             self._start(len(rows))
             start = time.perf_counter()  # what was compiled for this number of rows does not count
+        if self._filled.any():
+            rows = np.where(np.isnan(rows) & self._filled, self._last_rows, rows)
+            self._last_rows = rows
         with np.errstate(over="ignore"):
             seen = self.units.observations_to_network(rows)
         held = self._check(rows, seen)

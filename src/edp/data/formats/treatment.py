@@ -73,7 +73,7 @@ class Treatment:
         }
 
     def expanded(self, name: str) -> list[str]:
-        return [f"{name}={text}" for text in self.categories[name]] if name in self.categories else [name]
+        return [f"{name}={text}" for text in self.categories[name]] if name in self.columns.one_hot else [name]
 
     def observation_names(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """The names of the log's observations."""
@@ -84,12 +84,18 @@ class Treatment:
         columns, time = self.columns, self.chosen.time_column if self.columns.calendar else ""
         used = [name for name in (*self.chosen.observation_columns, time) if self.expanded(name)]
         return Encoding(
-            texts={name: tuple(texts) for name, texts in self.categories.items() if texts},
+            texts={name: tuple(self.categories[name]) for name in columns.one_hot if self.categories[name]},
             time_column=time,
             time_format=columns.time_format if time else "",
             calendar=columns.calendar,
             unused=tuple(name for name in names if name not in used),
+            filled=self.filled(),
         )
+
+    def filled(self) -> tuple[str, ...]:
+        """The observations whose empty cells have the number above them."""
+        ways = self.ways(self.columns.missing, MISSING[0])["observations"]
+        return tuple(name for name, way in zip(self.names()["observations"], ways, strict=True) if way == "ffill")
 
     def ways(self, given: tuple[str, ...], default: str) -> dict[str, list[str]]:
         """How each column is treated: ``HOW`` for all columns, and ``COLUMN=HOW`` for one."""
