@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edp.acting.policy import load_policy
+from edp.acting.load import load_policy
 from edp.data import formats
 from edp.data.dataset import read_steps
 from edp.data.tasks import get_task
