@@ -95,7 +95,7 @@ class LoadedPolicy:
         self._last_seen = np.zeros((count, self.dims[0]), np.float32)
         self._last_rows = np.full((count, self.dims[0]), np.nan, np.float32)
         if self._worker and count not in self._compiled:
-            self._compute(self._last_seen, 0.0, 0)
+            self._worker.run(partial(self._compute, self._last_seen, 0.0, 0), None)
             self._compiled.add(count)
 
     @overload
