@@ -97,6 +97,8 @@ VARIANTS = [
     ("diffusion", {}),
     ("diffusion", {"likelihood": "elbo"}),
     ("diffusion", {"train_action": "chain"}),
+    ("flow", {}),
+    ("meanflow", {}),
     ("gaussian", {}),
     ("gaussian", {"std": 0.5}),
     ("gaussian", {"squash": True}),
@@ -126,8 +128,8 @@ class TestPolicy:
         assert (near[0] != near[1]).any()
 
 
-class Contract:
-    """Programs are compiled for one seed and for two, once each, and the tests below share them."""
+class Training:
+    """The part of the contract that a new pair of known parts has to pass."""
 
     @pytest.fixture
     def epoch(self, algorithm, policy):
@@ -152,6 +154,10 @@ class Contract:
             assert all(np.isfinite(leaf).all() for leaf in after_leaves)
             assert all((a != b).any() for a, b in zip(before_leaves, after_leaves, strict=True))
         assert all(np.isfinite(value).all() for value in metrics.values())
+
+
+class Contract(Training):
+    """Programs are compiled for one seed and for two, once each, and the tests below share them."""
 
     def test_seeds_together_equal_seeds_apart(self, epoch):
         together = epoch(range(2))
@@ -188,13 +194,31 @@ class Contract:
             assert np.abs(actions).max() <= 1
 
 
+def parametrised(pairs):
+    return pytest.mark.parametrize(("algorithm", "policy"), pairs)
+
+
 def pairs_with(*policies):
     """The tests of a class stay in one process, so that the work is split by policies."""
-    return pytest.mark.parametrize(("algorithm", "policy"), [pair for pair in PAIRS if pair[1] in policies])
+    return parametrised([pair for pair in PAIRS if pair[1] in policies])
 
 
 @pairs_with("diffusion")
 class TestWithDiffusion(Contract):
+    pass
+
+
+FLOWS = ("flow", "meanflow")
+ALGORITHMS_OF_FLOWS = ("td3bc", "iql")  # one that uses actions, and one that uses likelihoods
+
+
+@parametrised([pair for pair in PAIRS if pair[1] in FLOWS and pair[0] in ALGORITHMS_OF_FLOWS])
+class TestWithFlows(Contract):
+    pass
+
+
+@parametrised([pair for pair in PAIRS if pair[1] in FLOWS and pair[0] not in ALGORITHMS_OF_FLOWS])
+class TestOtherAlgorithmsWithFlows(Training):
     pass
 
 

@@ -87,7 +87,7 @@ def gain_in_spreads(values: Values, fit: Fit, data: Actions, weight: float | Arr
     is taken to be that of a Gaussian.
     """
     noisy = jnp.broadcast_to(fit.snr, (len(data), 1)) < 1  # where a corrupted action tells little about the action
-    squares = jnp.where(noisy, (fit.action - data) ** 2, 0)
+    squares = jnp.where(noisy, (fit.action - data) ** 2 / fit.variances, 0)
     measured = jax.lax.stop_gradient(squares.sum(axis=0) / jnp.maximum(noisy.sum(axis=0), 1))[None]
     q, slope = slopes(values, fit.action)
     variance, unit = without_shift(measured, jnp.mean(slope**2, axis=0, keepdims=True), weight / 2)

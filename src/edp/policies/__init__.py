@@ -3,11 +3,15 @@
 from edp.policies.base import Fit, Policy, PolicyConfig
 from edp.policies.deterministic import Deterministic, DeterministicConfig
 from edp.policies.diffusion import Diffusion, DiffusionConfig
+from edp.policies.flow import Flow, FlowConfig
 from edp.policies.gaussian import Gaussian, GaussianConfig
+from edp.policies.meanflow import MeanFlow, MeanFlowConfig
 from edp.policies.transformer import Transformer, TransformerConfig
 
 POLICIES: dict[str, type[PolicyConfig]] = {
     "diffusion": DiffusionConfig,
+    "flow": FlowConfig,
+    "meanflow": MeanFlowConfig,
     "gaussian": GaussianConfig,
     "deterministic": DeterministicConfig,
     "transformer": TransformerConfig,
@@ -20,8 +24,12 @@ __all__ = [
     "Diffusion",
     "DiffusionConfig",
     "Fit",
+    "Flow",
+    "FlowConfig",
     "Gaussian",
     "GaussianConfig",
+    "MeanFlow",
+    "MeanFlowConfig",
     "Policy",
     "PolicyConfig",
     "Transformer",

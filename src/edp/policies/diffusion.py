@@ -72,13 +72,14 @@ class Diffusion(Policy):
         predict = self.net.at_states(obs, jnp.asarray(self.schedule.step(table.t), obs.dtype))
         alphas, sigmas = (jnp.asarray(f(table.t), obs.dtype) for f in (self.schedule.alpha, self.schedule.sigma))
 
-        def noise_at(y: Array, i: Array) -> Array:
+        def data_at(y: Array, i: Array) -> Array:
             output = predict(y, i)
-            return control.scale * (alphas[i] * output + sigmas[i] * y if self.predicts_v else output)
+            noise = control.scale * (alphas[i] * output + sigmas[i] * y if self.predicts_v else output)
+            return (y - sigmas[i] * noise) / alphas[i]
 
         start = control.noise * jax.random.normal(start_key, (obs.shape[0], self.act_dim), obs.dtype)
         clip = 1.0 if self.sampler.threshold else None
-        sample = integrate(table, self.schedule, noise_at, start, chain_key, clip, control.noise)
+        sample = integrate(table, self.schedule, data_at, start, chain_key, clip, control.noise)
         return jnp.clip(sample, -1, 1)
 
     def with_sampler(self, sampler: Sampler) -> "Diffusion":
