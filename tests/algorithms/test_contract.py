@@ -67,6 +67,9 @@ def make_data(kind="transitions"):
     made = {
         "transitions": lambda: stream.pack(episodes.to_transitions(dataset)),
         "tails": lambda: stream.pack(episodes.to_transitions(dataset, episodes.episode_tails(dataset, 0.99))),
+        "next actions": lambda: stream.pack(
+            episodes.to_transitions(dataset, following=episodes.following_actions(dataset, 1))
+        ),
         "windows": lambda: episodes.to_sequences(dataset, SMALL["context"], 10.0),
     }[kind]()
     return jax.tree.map(jnp.asarray, made)
@@ -88,9 +91,19 @@ def leaves(tree):
 
 
 def test_the_allowed_pairs_are_these():
-    """All but the transformer, which goes with DT alone."""
+    """All but the transformer, which goes with DT alone, and DAC, which goes with diffusion alone."""
     free = {(algorithm, policy) for algorithm in ALGORITHMS for policy in POLICIES}
-    assert set(PAIRS) == {(a, p) for a, p in free if (a == "dt") == (p == "transformer")}
+    allowed = {(a, p) for a, p in free if (a == "dt") == (p == "transformer") and (a != "dac" or p == "diffusion")}
+    assert set(PAIRS) == allowed
+
+
+@pytest.mark.parametrize("policy", [name for name in POLICIES if name != "diffusion"])
+def test_dac_says_which_policy_it_guides(policy):
+    algorithm, config = configure("dac", policy)
+    with pytest.raises(UserError, match="only `algo=dt` trains" if policy == "transformer" else "`policy=diffusion`"):
+        algorithm.check(config)
+    with pytest.raises(UserError, match="`prediction=noise`"):
+        algorithm.check(configure("dac", "diffusion", prediction="v")[1])
 
 
 VARIANTS = [
@@ -99,6 +112,7 @@ VARIANTS = [
     ("diffusion", {"train_action": "chain"}),
     ("flow", {}),
     ("meanflow", {}),
+    ("distilled", {}),
     ("gaussian", {}),
     ("gaussian", {"std": 0.5}),
     ("gaussian", {"squash": True}),
@@ -208,7 +222,7 @@ class TestWithDiffusion(Contract):
     pass
 
 
-FLOWS = ("flow", "meanflow")
+FLOWS = ("flow", "meanflow", "distilled")
 ALGORITHMS_OF_FLOWS = ("td3bc", "iql")  # one that uses actions, and one that uses likelihoods
 
 

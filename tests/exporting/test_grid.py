@@ -34,6 +34,7 @@ FLOWS = {
     "flow by midpoints, scaled": {"policy": "flow", "sampler": "midpoint", "calls": 5, "policy_scale": 1.3, "eas": 3},
     "flow, less noise, one call": {"policy": "flow", "calls": 1, "initial_noise": 0.7, "eas": 1},
     "mean flow": {"policy": "meanflow", "eas": 4},
+    "distilled": {"policy": "distilled", "eas": 3},
     "mean flow, less noise": {"policy": "meanflow", "initial_noise": 0.5, "eas": 1},
 }
 OTHERS = {

@@ -38,7 +38,7 @@ class FakeNet(MeanVelocityNet):
 class GaussianNet(FakeNet):
     """The exact mean velocity of Gaussian data, times a parameter that is 1."""
 
-    factor: jax.Array
+    factor: Any = None
 
     def __init__(self, factor):
         self.factor = factor

@@ -16,7 +16,7 @@ from edp.data.units import Units
 from edp.diffusion.tables import Row, Table, table_of_rows
 from edp.errors import UserError
 from edp.networks import MLP, TIME_WIDTH, NoiseNet, sinusoidal
-from edp.policies import Deterministic, Diffusion, Flow, Gaussian, MeanFlow, Transformer
+from edp.policies import Deterministic, Diffusion, Distilled, Flow, Gaussian, MeanFlow, Transformer
 from edp.policies.base import Control, Policy
 from edp.policies.flow import SMALLEST_SIGNAL, TIME_SCALE
 from edp.policies.gaussian import LOG_STD_LOW
@@ -208,6 +208,14 @@ def plan_mean_flow(policy: MeanFlow, control: Control, chooses: bool) -> Chain:
     return plan_chain(net, shares, ONE_CALL, (ONE, -ONE, ONE, ONE), control, clip=False)
 
 
+def plan_distilled(policy: Distilled, control: Control, chooses: bool) -> Chain:
+    """One call of the student, which has no time."""
+    del chooses
+    net = layers_of(policy.student)
+    shares = np.zeros((1, net.biases[0].size), np.float32)
+    return plan_chain(net, shares, ONE_CALL, (0 * ONE, ONE, ONE, ONE), control, clip=False)
+
+
 ONE, ONE_CALL = np.ones(1), table_of_rows([Row(1.0, base_coef=0.0, now_coef=1.0)], predicts_data=True)
 
 
@@ -258,6 +266,7 @@ PLANNERS: dict[type[Policy], Callable[..., Chain | Direct]] = {
     Diffusion: plan_diffusion,
     Flow: plan_flow,
     MeanFlow: plan_mean_flow,
+    Distilled: plan_distilled,
     Gaussian: plan_gaussian,
     Deterministic: plan_deterministic,
 }

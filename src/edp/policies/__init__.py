@@ -3,6 +3,7 @@
 from edp.policies.base import Fit, Policy, PolicyConfig
 from edp.policies.deterministic import Deterministic, DeterministicConfig
 from edp.policies.diffusion import Diffusion, DiffusionConfig
+from edp.policies.distilled import Distilled, DistilledConfig
 from edp.policies.flow import Flow, FlowConfig
 from edp.policies.gaussian import Gaussian, GaussianConfig
 from edp.policies.meanflow import MeanFlow, MeanFlowConfig
@@ -12,6 +13,7 @@ POLICIES: dict[str, type[PolicyConfig]] = {
     "diffusion": DiffusionConfig,
     "flow": FlowConfig,
     "meanflow": MeanFlowConfig,
+    "distilled": DistilledConfig,
     "gaussian": GaussianConfig,
     "deterministic": DeterministicConfig,
     "transformer": TransformerConfig,
@@ -23,6 +25,8 @@ __all__ = [
     "DeterministicConfig",
     "Diffusion",
     "DiffusionConfig",
+    "Distilled",
+    "DistilledConfig",
     "Fit",
     "Flow",
     "FlowConfig",

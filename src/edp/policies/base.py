@@ -24,6 +24,14 @@ class Control(NamedTuple):
 PLAIN = Control()
 
 
+class Corrupted(NamedTuple):
+    """Actions of the data with noise, and the prediction of that noise."""
+
+    action: Float[Array, "n act"]  # alpha · action + sigma · noise
+    noise: Float[Array, "n act"]  # its prediction
+    sigma: Float[Array, "n 1"]
+
+
 class Fit(NamedTuple):
     """The result of one forward pass on data: everything that an algorithm needs to train a policy."""
 
@@ -33,6 +41,7 @@ class Fit(NamedTuple):
     precision: Float[Array, "n 1"] | float = 1.0  # weight of the squared error of ``action`` in ``bc``
     snr: Float[Array, "n 1"] | float = 0.0  # signal-to-noise ratio of the corrupted action that ``action`` came from
     variances: float = 1.0  # of the data's actions in (action - data's action)²: 2 if ``action`` is a random sample
+    corrupted: Corrupted | None = None  # of policies with ``predicts_noise``
 
 
 class Policy(eqx.Module):
@@ -94,6 +103,11 @@ class PolicyConfig:
     def no_entropy(self) -> str:
         """The reason why the policy's entropy cannot be maximised; empty if it can."""
         raise NotImplementedError
+
+    @property
+    def predicts_noise(self) -> bool:
+        """The network predicts noise, and ``Fit`` has its prediction."""
+        return False
 
     @property
     def asks_for(self) -> dict[str, str]:

@@ -15,7 +15,7 @@ from edp.diffusion.samplers import WITH_GRID
 from edp.errors import unknown
 from edp.networks import NoiseNet
 from edp.options import option
-from edp.policies.base import PLAIN, Control, Fit, Policy, PolicyConfig, unit_gaussian_log_prob
+from edp.policies.base import PLAIN, Control, Corrupted, Fit, Policy, PolicyConfig, unit_gaussian_log_prob
 
 
 class Denoised(NamedTuple):
@@ -110,6 +110,7 @@ class Diffusion(Policy):
             log_prob=self.likelihood(Denoised(action, approximate, noise_error, bc, elbo_weight)),
             precision=1 / sigma**2 if self.predicts_v else alpha**2 / sigma**2,
             snr=alpha**2 / sigma**2,
+            corrupted=None if self.predicts_v else Corrupted(corrupted, output, sigma),
         )
 
 
@@ -144,6 +145,10 @@ class DiffusionConfig(PolicyConfig):
     @property
     def no_entropy(self) -> str:
         return "that of a diffusion policy is intractable"
+
+    @property
+    def predicts_noise(self) -> bool:
+        return self.prediction == "noise"
 
     @property
     def asks_for(self) -> dict[str, str]:
