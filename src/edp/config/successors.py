@@ -27,6 +27,7 @@ DAC: Values = {
     "eas": 10,
     "where": {"antmaze": {"eta": 0.1, "max_q_backup": 10}, "adroit": {"rewards": "raw"}},
 }
+UNPUBLISHED: Values = {"guidance": "value", "distillation": 1.0}  # where FQL's weights are not known
 FQL: Values = {
     "algo": "td3bc",
     "policy": "distilled",
@@ -50,6 +51,9 @@ FQL: Values = {
     "act_with": "online",
     "eas": 1,
     "where": {
+        "locomotion": UNPUBLISHED,
+        "kitchen": UNPUBLISHED,
+        "own": UNPUBLISHED,
         "antmaze": {"rewards": "minus-one"},
         "adroit": {"rewards": "raw", "ensemble": "min"},
         "pen": {"distillation": 10_000.0},
