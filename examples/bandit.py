@@ -58,7 +58,7 @@ LATER = {
     "TD3+BC, mean flow": Case("td3bc", "meanflow", 1500, {"bc_weight": 0.2}),
     "FQL": Case("td3bc", "distilled", 2000, {"distillation": 1.0}),
     "ReBRAC, flow": Case("rebrac", "flow", 2000, {"actor_penalty": 0.05}),
-    "DAC": Case("dac", "diffusion", 2000, IMPROVE | {"bc_weight": 1.0, "eta": 0.1, "critics": 4}),
+    "DAC": Case("dac", "diffusion", 2000, IMPROVE | {"bc_weight": 1.0, "critics": 2, "rho": 0.0}),
 }
 
 
