@@ -3,9 +3,10 @@
     python benchmarks/act.py [--json results/act.json]
 
 An EDP policy at walker2d's shapes (17 observations, 6 actions) as ``edp.load_policy`` gives it, NumPy to NumPy, with
-15 network calls and with the recipe's 6, with EAS of 10 actions and without; and the same matmuls at the machine's
-GEMM rate. Observations are checked against the training data, except in one variant, and are arrays, except in another.
-A third variant has a deadline, so it computes in a second thread.
+15 network calls and with the recipe's 6, with EAS of 10 actions and without; a mean flow, which makes one call, and a
+feed-forward policy; and the same matmuls at the machine's GEMM rate. Observations are checked against the training
+data, except in one variant, and are arrays, except in another. A third variant has a deadline, so it computes in a
+second thread.
 
 Then the same policies exported: an ONNX model in onnxruntime with one thread, as in ``examples/export``, and a C file
 with its own random numbers, compiled with ``cc -O2 -march=native``; beside them JAX without checks. Memory is the
@@ -45,7 +46,7 @@ from edp.data.units import identity_units
 from edp.exporting.c_writer import pointer
 from edp.files import write_json
 from edp.networks import Critic
-from edp.policies import DiffusionConfig
+from edp.policies import POLICIES
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "export"
 sys.path.insert(0, str(EXAMPLE))
@@ -61,6 +62,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "15 calls": {"eas": 1},
     "6 calls of dpm++, EAS of 10": {"eas": 10, **RECIPE},
     "6 calls of dpm++": {"eas": 1, **RECIPE},
+    "meanflow, one call": {"eas": 1, "kind": "meanflow"},
+    "feed-forward": {"eas": 1, "kind": "deterministic"},
 }
 PEAK = "VmHWM:"  # in /proc/self/status: the largest resident size, in kB
 LOOP = """
@@ -91,9 +94,11 @@ print(open("/proc/self/status").read())
 """
 
 
-def policy(eas: int, checked: bool = True, limits: Limits = NO_LIMITS, **options) -> LoadedPolicy:
-    task, classes = tasks.get_task(TASK), (TD3BC, DiffusionConfig, DataOptions, TrainOptions, EvalOptions)
-    parts = resolve(classes, layers("td3bc", "diffusion", task.domain, {}, None), {"eas": eas, **options}).parts
+def policy(
+    eas: int, checked: bool = True, limits: Limits = NO_LIMITS, kind: str = "diffusion", **options
+) -> LoadedPolicy:
+    task, classes = tasks.get_task(TASK), (TD3BC, POLICIES[kind], DataOptions, TrainOptions, EvalOptions)
+    parts = resolve(classes, layers("td3bc", kind, task.domain, {}, None), {"eas": eas, **options}).parts
     signals = name_signals((), (), Encoding(), task.dims)
     signals = replace(signals, low=(-5.0,) * OBS, high=(5.0,) * OBS, distance=1.0)
     spec = Spec(task, *parts, units=identity_units(*task.dims), signals=signals)

@@ -51,6 +51,16 @@ CASES = {
     "CQL": Case("cql", "diffusion", 2000, IMPROVE | {"conservatism": 0.5, "samples": 4}),
 }
 
+# Policies and algorithms that came after EDP.
+LATER = {
+    "BC, flow": Case("bc", "flow", 5000, {}),
+    "BC, mean flow": Case("bc", "meanflow", 5000, {}),
+    "TD3+BC, mean flow": Case("td3bc", "meanflow", 1500, {"bc_weight": 0.2}),
+    "FQL": Case("td3bc", "distilled", 2000, {"distillation": 1.0}),
+    "ReBRAC, flow": Case("rebrac", "flow", 2000, {"actor_penalty": 0.05}),
+    "DAC": Case("dac", "diffusion", 2000, IMPROVE | {"bc_weight": 1.0, "critics": 2, "rho": 0.0}),
+}
+
 
 def fit(case: Case, seed: int = 0) -> Policy:
     """The averaged policy after training on 4,000 rows."""
@@ -81,12 +91,12 @@ def main() -> None:
     args = parser.parse_args()
     held_out = contextual_bandit.make(1500, seed=99)
     context, line = held_out.obs, np.linspace(-1, 1, 200)
-    figure, axes = plt.subplots(2, 6, figsize=(13, 4.6), sharex=True, sharey=True, layout="constrained")
-    drawn = {"the data": held_out.action}
-    for axis, name in zip(axes.flat, ["the data", *CASES], strict=True):
+    figure, axes = plt.subplots(3, 6, figsize=(13, 6.9), sharex=True, sharey=True, layout="constrained")
+    drawn, cases = {"the data": held_out.action}, CASES | LATER
+    for axis, name in zip(axes.flat, ["the data", *cases], strict=True):
         actions = drawn.get(name)
         if actions is None:
-            actions = sample(fit(CASES[name]), context)
+            actions = sample(fit(cases[name]), context)
         share = contextual_bandit.share_in_good_mode(context, actions)
         print(f"{name:<16}{share:>6.1%} of samples in the good mode", flush=True)
         near = np.abs(actions - contextual_bandit.good(context)) < contextual_bandit.RADIUS

@@ -17,6 +17,13 @@ class Tail(NamedTuple):
     discount: Float[Array, " n"]  # the factor of that state's value; 0 if the state is a true terminal
 
 
+class Following(NamedTuple):
+    """The data's action in the state ``next_obs`` of each transition."""
+
+    action: Float[Array, "n act"]
+    known: Float[Array, " n"]  # 0 where the recorded episode ends before; ``action`` is 0 there
+
+
 class Transitions(NamedTuple):
     """Transitions, one per row: a batch of a data set, or the whole data set."""
 
@@ -26,6 +33,7 @@ class Transitions(NamedTuple):
     next_obs: Float[Array, "n obs"]
     not_done: Float[Array, " n"]  # 0 at a true terminal only, never at a timeout
     tail: Tail | None = None  # for algorithms that learn from returns
+    following: Following | None = None  # for algorithms that learn from next actions
 
 
 class Layout(NamedTuple):

@@ -12,7 +12,7 @@ TIME_WIDTH = 16
 MAX_PERIOD = 10_000
 
 
-@jax.custom_vjp
+@jax.custom_jvp
 def mish(x: Array) -> Array:
     """x · tanh(softplus(x)), exactly, with one exponential.
 
@@ -24,20 +24,17 @@ def mish(x: Array) -> Array:
     return x * (n / (n + 2))
 
 
-def _mish_forward(x: Array) -> tuple[Array, Array]:
-    return mish(x), x
-
-
-def _mish_backward(x: Array, cotangent: Array) -> tuple[Array]:
-    """The derivative, from x alone: computing the exponential again is cheaper than storing it."""
-    x = jax.lax.optimization_barrier(x)  # keeps the compiler from storing the exponential of the forward pass
+@jax.checkpoint  # the backward pass computes the exponential again, which is cheaper than storing the slope
+def _times_mish_slope(x: Array, tangent: Array) -> Array:
     e = jnp.exp(jnp.minimum(x, 20))
     inverse = 1 / (e * (e + 2) + 2)
     slope = 1 - 2 * inverse + x * (4 * e * (e + 1) * inverse * inverse)
-    return (slope * cotangent,)
+    return slope * tangent
 
 
-mish.defvjp(_mish_forward, _mish_backward)
+@mish.defjvp
+def _mish_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    return mish(*primals), _times_mish_slope(*primals, *tangents)
 
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"mish": mish, "relu": jax.nn.relu}
@@ -115,7 +112,7 @@ def sinusoidal(k: Float[Array, " n"]) -> Float[Array, "n 16"]:
 
 
 class NoiseNet(eqx.Module):
-    """The noise prediction network epsilon(a^k, k; s)."""
+    """The noise prediction network epsilon(a^k, k; s), or the velocity of a flow (``edp.policies.flow``)."""
 
     time: MLP
     body: MLP

@@ -67,6 +67,9 @@ def make_data(kind="transitions"):
     made = {
         "transitions": lambda: stream.pack(episodes.to_transitions(dataset)),
         "tails": lambda: stream.pack(episodes.to_transitions(dataset, episodes.episode_tails(dataset, 0.99))),
+        "next actions": lambda: stream.pack(
+            episodes.to_transitions(dataset, following=episodes.following_actions(dataset, 1))
+        ),
         "windows": lambda: episodes.to_sequences(dataset, SMALL["context"], 10.0),
     }[kind]()
     return jax.tree.map(jnp.asarray, made)
@@ -88,15 +91,28 @@ def leaves(tree):
 
 
 def test_the_allowed_pairs_are_these():
-    """All but the transformer, which goes with DT alone."""
+    """All but the transformer, which goes with DT alone, and DAC, which goes with diffusion alone."""
     free = {(algorithm, policy) for algorithm in ALGORITHMS for policy in POLICIES}
-    assert set(PAIRS) == {(a, p) for a, p in free if (a == "dt") == (p == "transformer")}
+    allowed = {(a, p) for a, p in free if (a == "dt") == (p == "transformer") and (a != "dac" or p == "diffusion")}
+    assert set(PAIRS) == allowed
+
+
+@pytest.mark.parametrize("policy", [name for name in POLICIES if name != "diffusion"])
+def test_dac_says_which_policy_it_guides(policy):
+    algorithm, config = configure("dac", policy)
+    with pytest.raises(UserError, match="only `algo=dt` trains" if policy == "transformer" else "`policy=diffusion`"):
+        algorithm.check(config)
+    with pytest.raises(UserError, match="`prediction=noise`"):
+        algorithm.check(configure("dac", "diffusion", prediction="v")[1])
 
 
 VARIANTS = [
     ("diffusion", {}),
     ("diffusion", {"likelihood": "elbo"}),
     ("diffusion", {"train_action": "chain"}),
+    ("flow", {}),
+    ("meanflow", {}),
+    ("distilled", {}),
     ("gaussian", {}),
     ("gaussian", {"std": 0.5}),
     ("gaussian", {"squash": True}),
@@ -126,8 +142,8 @@ class TestPolicy:
         assert (near[0] != near[1]).any()
 
 
-class Contract:
-    """Programs are compiled for one seed and for two, once each, and the tests below share them."""
+class Training:
+    """The part of the contract that a new pair of known parts has to pass."""
 
     @pytest.fixture
     def epoch(self, algorithm, policy):
@@ -152,6 +168,10 @@ class Contract:
             assert all(np.isfinite(leaf).all() for leaf in after_leaves)
             assert all((a != b).any() for a, b in zip(before_leaves, after_leaves, strict=True))
         assert all(np.isfinite(value).all() for value in metrics.values())
+
+
+class Contract(Training):
+    """Programs are compiled for one seed and for two, once each, and the tests below share them."""
 
     def test_seeds_together_equal_seeds_apart(self, epoch):
         together = epoch(range(2))
@@ -188,13 +208,31 @@ class Contract:
             assert np.abs(actions).max() <= 1
 
 
+def parametrised(pairs):
+    return pytest.mark.parametrize(("algorithm", "policy"), pairs)
+
+
 def pairs_with(*policies):
     """The tests of a class stay in one process, so that the work is split by policies."""
-    return pytest.mark.parametrize(("algorithm", "policy"), [pair for pair in PAIRS if pair[1] in policies])
+    return parametrised([pair for pair in PAIRS if pair[1] in policies])
 
 
 @pairs_with("diffusion")
 class TestWithDiffusion(Contract):
+    pass
+
+
+FLOWS = ("flow", "meanflow", "distilled")
+ALGORITHMS_OF_FLOWS = ("td3bc", "iql")  # one that uses actions, and one that uses likelihoods
+
+
+@parametrised([pair for pair in PAIRS if pair[1] in FLOWS and pair[0] in ALGORITHMS_OF_FLOWS])
+class TestWithFlows(Contract):
+    pass
+
+
+@parametrised([pair for pair in PAIRS if pair[1] in FLOWS and pair[0] not in ALGORITHMS_OF_FLOWS])
+class TestOtherAlgorithmsWithFlows(Training):
     pass
 
 

@@ -10,6 +10,7 @@ from edp.algorithms.cql import conservative_gap
 from edp.algorithms.crr import advantage_over
 from edp.config import defaults
 from edp.config.originals import ORIGINALS
+from edp.config.successors import SUCCESSORS
 from edp.devices.seeds import seed_keys
 from edp.errors import UserError
 from edp.networks import Critic
@@ -158,11 +159,12 @@ def test_dropout_of_the_transformer_is_for_training_only():
     assert float(DT().policy_loss(plain, windows, jax.random.key(0))[0]) not in losses
 
 
-@pytest.mark.parametrize("preset", ORIGINALS)
+@pytest.mark.parametrize("preset", [*ORIGINALS, *SUCCESSORS])
 def test_every_original_trains(preset):
     algorithm, policy = defaults.choose_names(None, None, preset)
     classes = ALGORITHMS[algorithm], POLICIES[policy]
     of_data = {"steps", "batch_size", "normalise", "rewards", "act_with", "best", "best_of"}
+    of_data |= {"eas", "eas_energy", "eas_temperature"}
     layers = [
         (origin, {name: value for name, value in values.items() if name not in of_data})
         for origin, values in defaults.layers(algorithm, policy, "kitchen", {}, preset)

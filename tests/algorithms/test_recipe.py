@@ -13,8 +13,7 @@ from edp.algorithms.td3bc import gain_in_slopes, gain_in_spreads, gain_in_values
 from edp.algorithms.weighted import exponential, weigh
 from edp.errors import UserError
 from edp.networks import MLP, Critic, mish
-from edp.policies import Fit, Policy
-from edp.policies.diffusion import DiffusionConfig
+from edp.policies import DiffusionConfig, Fit, FlowConfig, Policy
 from support.tiny_batch import BATCH
 
 
@@ -105,10 +104,16 @@ def test_guidance_by_spreads_moves_a_gaussian_by_a_given_number_of_its_standard_
         np.testing.assert_allclose(mean[0], step, rtol=0.05)
 
 
-def test_guidance_by_spreads_shifts_the_samples_of_a_diffusion_policy():
+@pytest.mark.parametrize(
+    "config",
+    [
+        DiffusionConfig(prediction="v", diffusion_steps=100, sampler="ddim", calls=20, hidden=(32, 32)),
+        FlowConfig(sampler="midpoint", calls=20, hidden=(32, 32)),
+    ],
+)
+def test_guidance_by_spreads_shifts_the_samples(config):
     """By w/2 standard deviations of the data, also where the dimensions of actions have different ones."""
     stds, slope, weight = jnp.asarray([0.15, 0.3]), jnp.asarray([-3.0, 2.0]), 1.0
-    config = DiffusionConfig(prediction="v", diffusion_steps=100, sampler="ddim", calls=20, hidden=(32, 32))
     optimiser = optax.adam(optax.cosine_decay_schedule(1e-2, 1000))
 
     def loss(policy, key):

@@ -61,7 +61,7 @@ def test_wrong_values_say_what_is_wrong(capsys, hopper_file, tmp_path, fails):
     )
     words = ["train", "hopper-medium-v2", "--data", hopper_file, "--out", tmp_path / "r"]
     assert "at most one call a step" in fails(*words, "--diffusion-steps", "5", "--act-sampler", "ddim")
-    assert "diffusion policies only" in fails(*words, "--policy", "deterministic", "--act-sampler", "ddim")
+    assert "diffusion and flow policies only" in fails(*words, "--policy", "deterministic", "--act-sampler", "ddim")
     assert "--seed must be from 0" in fails(*words, "--seed", "4294967296")
     assert not (tmp_path / "r").exists()
 

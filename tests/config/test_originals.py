@@ -6,8 +6,11 @@ from edp.config import defaults
 from edp.config.choice import choose
 from edp.config.originals import ORIGINALS
 from edp.config.spec import check_together
+from edp.config.successors import SUCCESSORS
 from edp.data import tasks
 from edp.errors import UserError
+
+PUBLISHED = ORIGINALS | SUCCESSORS
 
 
 def resolved(preset, task="hopper-medium-v2", **given):
@@ -15,12 +18,12 @@ def resolved(preset, task="hopper-medium-v2", **given):
 
 
 @pytest.mark.parametrize("task", ["hopper-medium-v2", "antmaze-umaze-v0", "pen-cloned-v1", "kitchen-complete-v0"])
-@pytest.mark.parametrize("preset", ORIGINALS)
+@pytest.mark.parametrize("preset", PUBLISHED)
 def test_every_original_can_be_followed_on_every_domain(preset, task):
     settings = resolved(preset, task)
     algorithm, policy, data, _, evaluation = settings.parts
     check_together(algorithm, policy, data, evaluation)
-    for name in ORIGINALS[preset].keys() - {"algo", "policy", "where"}:
+    for name in PUBLISHED[preset].keys() - {"algo", "policy", "where"}:
         assert settings.values[name].origin.startswith(f"preset {preset}")
 
 
@@ -53,6 +56,21 @@ def test_values_by_the_first_word_of_the_task(task, target):
     values = resolved("dt-original", task).values
     assert values["target_return"] == (target, f"preset dt-original on {task.partition('-')[0]}")
     assert values["return_scale"] == (1000.0, "preset dt-original on locomotion")
+
+
+@pytest.mark.parametrize(
+    ("task", "actor", "critic"),
+    [("hopper-medium-v2", 0.01, 0.01), ("hopper-medium-expert-v2", 0.1, 0.01), ("pen-cloned-v1", 0.05, 0.5)],
+)
+def test_values_by_the_name_of_the_task_without_its_version(task, actor, critic):
+    values, origin = resolved("rebrac-original", task).values, f"preset rebrac-original on {task[:-3]}"
+    assert values["actor_penalty"] == (actor, origin)
+    assert values["critic_penalty"] == (critic, origin)
+
+
+def test_names_without_versions():
+    names = {"hopper-medium-v2": "hopper-medium", "local/hopper-medium": "hopper-medium", "oven-vi": "oven-vi"}
+    assert {name: defaults.name_without_version(name) for name in names} == names
 
 
 def test_values_that_follow_the_number_of_steps():

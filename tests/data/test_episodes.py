@@ -28,6 +28,25 @@ def test_tails_are_discounted_returns_to_the_end_of_the_episode(dataset):
     np.testing.assert_allclose(tail.obs[:, 0], [2, 2, 5, 5, 5, 6])
 
 
+@pytest.mark.parametrize(
+    ("count", "actions", "known"),
+    [
+        (1, [11, 0, 13, 14, 0, 0], [1, 0, 1, 1, 0, 0]),
+        (2, [0, 0, 14, 0, 0, 0], [0, 0, 1, 0, 0, 0]),
+        (5, [0] * 6, [0] * 6),
+    ],
+)
+def test_next_actions_are_those_of_the_same_episode(dataset, count, actions, known):
+    """Of the state that ``with_n_step_rewards`` gives as the next one."""
+    dataset = dataset._replace(action=10 + np.arange(6, dtype=np.float32)[:, None])
+    found = episodes.following_actions(dataset, count)
+    np.testing.assert_array_equal(found.action[:, 0], actions)
+    np.testing.assert_array_equal(found.known, known)
+    later = episodes.with_n_step_rewards(dataset, count, 0.9).next_obs[:, 0]
+    rows = found.known > 0
+    np.testing.assert_array_equal(dataset.action[later[rows].astype(int), 0], found.action[rows, 0])
+
+
 def test_sequences_know_the_return_to_go_and_the_step(dataset):
     made = episodes.to_sequences(dataset, context=2, return_scale=10.0)
     np.testing.assert_allclose(made.to_go, np.array([3, 2, 12, 9, 5, 6]) / 10)
@@ -73,6 +92,7 @@ def test_the_best_episodes_keep_the_scale_of_all(dataset):
         ("raw", [1, 2, 3, 4, 5, 6]),
         ("minus-one", [0, 1, 2, 3, 4, 5]),
         ("centred", [2, 6, 10, 14, 18, 22]),
+        ("hundredfold", [100, 200, 300, 400, 500, 600]),
         ("min-max", [-1, -0.6, -0.2, 0.2, 0.6, 1]),
         ("return-range", np.array([1, 2, 3, 4, 5, 6]) * 1000 / 9),
     ],

@@ -25,9 +25,15 @@ def gaussian_noise(schedule, table):
     return noise_at
 
 
+def estimate(schedule, table, noise_at):
+    """The estimate of the data from a prediction of the noise."""
+    alpha, sigma = (jnp.asarray(f(table.t)) for f in (schedule.alpha, schedule.sigma))
+    return lambda y, i: (y - sigma[i] * noise_at(y, i)) / alpha[i]
+
+
 def run(table, x, key=None, schedule=SCHEDULE):
     key = jax.random.key(0) if key is None else key
-    return integrate(table, schedule, gaussian_noise(schedule, table), x, key, clip=None)
+    return integrate(table, schedule, estimate(schedule, table, gaussian_noise(schedule, table)), x, key, clip=None)
 
 
 def exact(x, start, end, schedule=SCHEDULE):
@@ -132,9 +138,8 @@ def test_dpm_solver_3_step_by_hand():
     expected = alpha[3] / alpha[0] * x - sigma[3] * np.expm1(h) * e0 - sigma[3] / r2 * (np.expm1(h) / h - 1) * d2
     with jax.enable_x64(True):
         table = tables.dpm_solver_table(SCHEDULE, ts, (3,))
-        got = integrate(
-            table, SCHEDULE, lambda y, i: jnp.sin(3 * y) + i, jnp.full((1, 1), x), jax.random.key(0), clip=None
-        )
+        data_at = estimate(SCHEDULE, table, lambda y, i: jnp.sin(3 * y) + i)
+        got = integrate(table, SCHEDULE, data_at, jnp.full((1, 1), x), jax.random.key(0), clip=None)
     assert float(got[0, 0]) == pytest.approx(expected, rel=1e-10)
 
 
@@ -164,7 +169,8 @@ def test_ddpm_on_the_full_grid_is_the_papers_chain():
 
 def test_clipping_keeps_the_estimate_in_range():
     table = Sampler("dpm", 15).table(SCHEDULE)
-    wild = integrate(table, SCHEDULE, lambda y, i: 50 * jnp.sin(y), jnp.ones((8, 3)), jax.random.key(0))
+    data_at = estimate(SCHEDULE, table, lambda y, i: 50 * jnp.sin(y))
+    wild = integrate(table, SCHEDULE, data_at, jnp.ones((8, 3)), jax.random.key(0))
     assert np.abs(np.asarray(wild)).max() < 1.1
 
 

@@ -26,7 +26,7 @@ def train(monkeypatch):
     states = jnp.asarray(HELD_OUT.obs)
 
     def run(name):
-        policy = example.fit(example.CASES[name])
+        policy = example.fit((example.CASES | example.LATER)[name])
         return {"sampled": example.sample(policy, states), "acted": np.asarray(policy.act(states, jax.random.key(0)))}
 
     return run
@@ -48,8 +48,8 @@ def test_gaussian_bc_puts_its_mass_between_them(train):
     assert np.mean(np.abs(actions) < 0.3) > 10 * np.mean(np.abs(HELD_OUT.action) < 0.3)
 
 
-@pytest.mark.parametrize("name", RL)
-def test_rl_with_the_diffusion_policy_moves_to_the_good_mode(name, train):
+@pytest.mark.parametrize("name", [*RL, "TD3+BC, mean flow"])
+def test_rl_moves_to_the_good_mode(name, train):
     """With the surrogate likelihood and with the ELBO alike."""
     assert contextual_bandit.share_in_good_mode(HELD_OUT.obs, train(name)["sampled"]) > 0.9
 

@@ -152,7 +152,7 @@ def test_a_wrong_model_is_not_written(tiny, tmp_path, monkeypatch):
 
 
 def wrong(values):
-    return values | {"predicts_v": not values["predicts_v"]}
+    return values | {"predicts_data": not values["predicts_data"]}
 
 
 def test_files_that_exist_are_kept(tiny, tmp_path):

@@ -29,6 +29,14 @@ DIFFUSION = {
     | {"eas_energy": "relative", "hidden": (17, 33, 20), "critic_hidden": (40,)},
     "no critic": {"algo": "bc", "eas": 1},
 }
+FLOWS = {
+    "flow": {"policy": "flow"},
+    "flow by midpoints, scaled": {"policy": "flow", "sampler": "midpoint", "calls": 5, "policy_scale": 1.3, "eas": 3},
+    "flow, less noise, one call": {"policy": "flow", "calls": 1, "initial_noise": 0.7, "eas": 1},
+    "mean flow": {"policy": "meanflow", "eas": 4},
+    "distilled": {"policy": "distilled", "eas": 3},
+    "mean flow, less noise": {"policy": "meanflow", "initial_noise": 0.5, "eas": 1},
+}
 OTHERS = {
     "gaussian": {"policy": "gaussian", "activation": "relu"},
     "gaussian, EAS": {"policy": "gaussian", "eas": 10, "max_log_std": -1.0},
@@ -37,7 +45,7 @@ OTHERS = {
     "deterministic": {"policy": "deterministic"},
     "deterministic, spread": {"policy": "deterministic", "eas": 5, "eas_spread": 0.3, "activation": "relu"},
 }
-CASES = DIFFUSION | OTHERS
+CASES = DIFFUSION | FLOWS | OTHERS
 
 
 @pytest.mark.parametrize("name", CASES)

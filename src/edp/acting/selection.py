@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from edp.algorithms.energies import ENERGIES
 from edp.config.spec import EvalOptions
-from edp.diffusion import Sampler
+from edp.diffusion import FlowSampler, Sampler
 from edp.networks import Critic
 from edp.policies.base import PLAIN, Control, Policy
 
@@ -31,7 +31,7 @@ def selection_of(options: EvalOptions) -> Selection:
     )
 
 
-def acting_models(states: Any, act_with: str, sampler: Sampler | None) -> tuple[Any, Any]:
+def acting_models(states: Any, act_with: str, sampler: Sampler | FlowSampler | None) -> tuple[Any, Any]:
     """The policies and critics that act, stacked over seeds: online parameters or their average."""
     learners = states.policy, states.critic
     policies, critics = (part and (part.target if act_with == "average" else part.model) for part in learners)

@@ -9,14 +9,18 @@ from edp.algorithms.base import Algorithm, Learner, Metrics
 from edp.algorithms.bc import BC
 from edp.algorithms.cql import CQL
 from edp.algorithms.crr import CRR
+from edp.algorithms.dac import DAC
 from edp.algorithms.dt import DT
 from edp.algorithms.initial import InitialState
 from edp.algorithms.iql import IQL
 from edp.algorithms.onestep import OneStep
+from edp.algorithms.rebrac import ReBRAC
 from edp.algorithms.td3bc import TD3BC
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
     "td3bc": TD3BC,
+    "rebrac": ReBRAC,
+    "dac": DAC,
     "crr": CRR,
     "iql": IQL,
     "awac": AWAC,
@@ -34,6 +38,7 @@ __all__ = [
     "BC",
     "CQL",
     "CRR",
+    "DAC",
     "DT",
     "IQL",
     "TD3BC",
@@ -42,4 +47,5 @@ __all__ = [
     "Learner",
     "Metrics",
     "OneStep",
+    "ReBRAC",
 ]

@@ -248,10 +248,16 @@ class TDActorCritic(ActorCritic):
             if self.target_noise:
                 noise = self.target_noise * jax.random.normal(noise_key, action.shape, action.dtype)
                 action = jnp.clip(action + jnp.clip(noise, -0.5, 0.5), -1, 1)
-            return critic(batch.next_obs, action)
+            return self.next_values(critic, batch, action)
 
         q = jax.vmap(value)(jax.random.split(key, count)).max(axis=0) if (count := self.max_q_backup) else value(key)
         return batch.reward + self.discount * batch.not_done * self.low(q)
+
+    def next_values(
+        self, critic: Critic, batch: Transitions, action: Float[Array, "n act"]
+    ) -> Float[Array, "members n"]:
+        """The values of next actions in TD targets, of each member."""
+        return critic(batch.next_obs, action)
 
     def critic_loss(
         self, critic: Critic, policy: Policy, batch: Transitions, target: Float[Array, " n"], key: PRNGKeyArray

@@ -22,7 +22,7 @@ class Algorithm(Protocol):
     A training state has the learners ``policy`` and ``critic``. The critic is None if ``values_actions`` is false.
     """
 
-    learns_from: ClassVar[str]  # the kind of a batch: "transitions", "tails" or "windows" (see training/batch_source)
+    learns_from: ClassVar[str]  # the kind of a batch: "transitions", "tails", … (see training/batch_source)
     uses: ClassVar[tuple[str, ...]]  # the fields of a policy's ``Fit`` that it uses, beside the imitation loss
     values_actions: ClassVar[bool]  # it has a critic
     default_policy: ClassVar[str]  # the policy of a run that names none

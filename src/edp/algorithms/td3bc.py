@@ -22,8 +22,10 @@ class TD3BC(TDActorCritic):
     """Hyper-parameters and losses of TD3+BC."""
 
     alpha: float = option(2.0, "weight of Q / mean |Q| against the imitation loss", low=0.0)
-    improved: str = option("random", "Q-network whose values the policy increases: random, or first")
-    guidance: str = option("value", "unit of Q's pull: value (mean |Q|), slope (RMS of dQ/da), or spread (of actions)")
+    improved: str = option("random", "Q-network whose values the policy increases: random, first, or the mean of all")
+    guidance: str = option(
+        "value", "unit of Q's pull: value (mean |Q|), slope (RMS of dQ/da), spread (of actions), or raw (of rewards)"
+    )
 
     uses: ClassVar[tuple[str, ...]] = ("action",)
     policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {"deterministic": {"target_noise": 0.2}}
@@ -45,6 +47,8 @@ class TD3BC(TDActorCritic):
         def values(action: Float[Array, "n act"]) -> Float[Array, " n"]:
             if self.improved == "first":
                 return critic.member(0, batch.obs, action)
+            if self.improved == "mean":
+                return critic(batch.obs, action).mean(axis=0)
             return critic.one_of(batch.obs, action, coin_key)
 
         weight = self.alpha * self.loss_weight
@@ -54,7 +58,7 @@ class TD3BC(TDActorCritic):
         return loss, {"policy_loss": loss, "bc_loss": bc, "q_policy": q.mean()}
 
 
-IMPROVED = ("random", "first")  # choices of `improved`
+IMPROVED = ("random", "first", "mean")  # choices of `improved`
 Actions = Float[Array, "n act"]
 Values = Callable[[Actions], Float[Array, " n"]]
 
@@ -64,6 +68,13 @@ def gain_in_values(values: Values, fit: Fit, data: Actions, weight: float | Arra
     del data, weight
     q = values(fit.action)
     return q, normalised_mean(q)
+
+
+def gain_in_rewards(values: Values, fit: Fit, data: Actions, weight: float | Array) -> tuple[Array, Array]:
+    """Q of the actions, and mean Q."""
+    del data, weight
+    q = values(fit.action)
+    return q, q.mean()
 
 
 def gain_in_slopes(values: Values, fit: Fit, data: Actions, weight: float | Array) -> tuple[Array, Array]:
@@ -87,7 +98,7 @@ def gain_in_spreads(values: Values, fit: Fit, data: Actions, weight: float | Arr
     is taken to be that of a Gaussian.
     """
     noisy = jnp.broadcast_to(fit.snr, (len(data), 1)) < 1  # where a corrupted action tells little about the action
-    squares = jnp.where(noisy, (fit.action - data) ** 2, 0)
+    squares = jnp.where(noisy, (fit.action - data) ** 2 / fit.variances, 0)
     measured = jax.lax.stop_gradient(squares.sum(axis=0) / jnp.maximum(noisy.sum(axis=0), 1))[None]
     q, slope = slopes(values, fit.action)
     variance, unit = without_shift(measured, jnp.mean(slope**2, axis=0, keepdims=True), weight / 2)
@@ -120,7 +131,7 @@ def root_mean_square(x: Array) -> Float[Array, ""]:
     return jnp.sqrt(jnp.mean(x**2))
 
 
-GUIDANCES = {"value": gain_in_values, "slope": gain_in_slopes, "spread": gain_in_spreads}
+GUIDANCES = {"value": gain_in_values, "slope": gain_in_slopes, "spread": gain_in_spreads, "raw": gain_in_rewards}
 
 
 def normalised_mean(q: Float[Array, " n"]) -> Float[Array, ""]:

@@ -24,11 +24,12 @@ from edp.config.presets import (
     ShareOfSteps,
     Values,
 )
+from edp.config.successors import SUCCESSORS
 from edp.errors import UserError, unknown
 from edp.options import check_options
 from edp.policies import POLICIES
 
-PRESETS = presets.PRESETS | ORIGINALS
+PRESETS = presets.PRESETS | SUCCESSORS | ORIGINALS
 USER = "user"  # the origin of values that the user gives
 RECIPE_ORIGIN = f"preset {QUICK}"
 FEW_ROWS_ORIGIN = f"{RECIPE_ORIGIN}, for fewer than {FEW_ROWS:,} rows"
@@ -118,7 +119,8 @@ def layers(
         del of_domain["loss_weight"]  # the paper's loss weights balance values against the diffusion loss
     of_pair = [values for trait, values in trainer.policy_defaults.items() if getattr(trained, trait)]
     of_preset = {key: value for key, value in PRESETS.get(preset or "", {}).items() if key not in ("algo", "policy")}
-    first_word = name.rpartition("/")[2].partition("-")[0]
+    named = name_without_version(name)
+    here = (domain, named.partition("-")[0], named)
     somewhere = of_preset.pop("where", {})
     if preset == QUICK:
         of_preset |= dict(trained.recipe) | dict(trainer.recipe)
@@ -129,8 +131,14 @@ def layers(
         (f"algorithm {algorithm}", dict(trainer.defaults)),
         (f"{algorithm} with {policy}", {name: value for values in of_pair for name, value in values.items()}),
         (f"preset {preset}", of_preset),
-        *((f"preset {preset} on {key}", somewhere[key]) for key in somewhere if key in (domain, first_word)),
+        *((f"preset {preset} on {key}", somewhere[key]) for key in somewhere if key in here),
     ]
+
+
+def name_without_version(task: str) -> str:
+    """hopper-medium of hopper-medium-v2 and of local/hopper-medium."""
+    name = task.rpartition("/")[2]
+    return name.rpartition("-v")[0] if name.rpartition("-v")[2].isdigit() else name
 
 
 def resolve(

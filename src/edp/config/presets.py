@@ -1,8 +1,8 @@
 """Sets of values: the paper's hyper-parameters for each domain of tasks, its variants, and the recipe of this project.
 
 A preset overrides the values of the domain. ``quick`` is used where the user names no preset. These keys of a preset
-are no options: ``algo`` and ``policy`` are names, and ``where`` holds values by domain, or by the first word of a
-task's name.
+are no options: ``algo`` and ``policy`` are names, and ``where`` holds values by domain, by the first word of a
+task's name, or by that name without its version.
 """
 
 from typing import Any, NamedTuple

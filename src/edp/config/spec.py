@@ -14,7 +14,7 @@ from edp.data import episodes, tasks
 from edp.data.signals import Signals
 from edp.data.tasks import Task
 from edp.data.units import NORMALISATIONS, Units
-from edp.diffusion import Sampler
+from edp.diffusion import FlowSampler, Sampler
 from edp.errors import UserError, unknown
 from edp.options import check_options, option
 from edp.policies import POLICIES, PolicyConfig
@@ -72,7 +72,7 @@ class EvalOptions:
     env_seed: int = option(0, "the seed of the first episode's start", low=0, high=LAST_SEED)
     fresh_starts: bool = option(False, "use different start states at each evaluation: the step is added to `env_seed`")
     act_with: str = option("average", "which parameters act: online, or their slow average (targets)")
-    act_sampler: str = option("", "sampler of a diffusion policy when it acts (default: as in training)")
+    act_sampler: str = option("", "sampler of a diffusion or flow policy when it acts (default: as in training)")
     act_calls: int = option(0, "network calls when it acts (0: as in training, or 15 of another sampler)", low=0)
     parallel: int = option(0, "environments that run at a time for each seed (0: one for each episode)", low=0)
 
@@ -190,7 +190,7 @@ def check_networks(policy: PolicyConfig) -> None:
     jax.eval_shape(lambda: policy.build(1, 1, jax.random.key(0)))
 
 
-def acting_sampler(algorithm: Algorithm, policy: PolicyConfig, options: EvalOptions) -> Sampler | None:
+def acting_sampler(algorithm: Algorithm, policy: PolicyConfig, options: EvalOptions) -> Sampler | FlowSampler | None:
     """The sampler to act with, or None for the training sampler. Refuses what policy or algorithm do not allow."""
     check_acting_sizes(policy, options)
     if options.act_with not in PARAMETERS:
@@ -203,6 +203,8 @@ def acting_sampler(algorithm: Algorithm, policy: PolicyConfig, options: EvalOpti
         raise UserError("`eas` chooses among several actions, and this policy has one: use `eas=1`, or `eas_spread`")
     if policy.deterministic and options.control != PLAIN:
         raise UserError("`policy_scale` and `initial_noise` are for policies that sample, and this one does not")
+    if options.policy_scale != 1 and not policy.can_scale:
+        raise UserError("`policy_scale` is for chains of network calls, and this policy makes one: use `initial_noise`")
     if options.eas_spread and options.eas == 1:
         raise UserError("`eas_spread` spreads the actions that `eas` chooses from: use `eas=2` or more")
     if not options.act_sampler and not options.act_calls:

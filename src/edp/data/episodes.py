@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from edp.batches import Sequences, Tail, Transitions
+from edp.batches import Following, Sequences, Tail, Transitions
 from edp.data.dataset import Dataset, GrowingArray
 from edp.data.log import PIECE
 from edp.errors import unknown
@@ -141,6 +141,7 @@ REWARDS = {
     "min-max": scaled_to_range,
     "minus-one": lambda dataset: dataset.reward - 1,
     "centred": lambda dataset: 4 * (dataset.reward - 0.5),
+    "hundredfold": lambda dataset: 100 * dataset.reward,
 }
 
 
@@ -151,8 +152,26 @@ def with_rewards(dataset: Dataset, name: str) -> Dataset:
     return dataset._replace(reward=REWARDS[name](dataset).astype(np.float32))
 
 
-def to_transitions(dataset: Dataset, tail: Tail | None = None) -> Transitions:
-    return Transitions(*(getattr(dataset, name) for name in Transitions._fields[:5]), tail=tail)  # pyright: ignore
+def to_transitions(dataset: Dataset, tail: Tail | None = None, following: Following | None = None) -> Transitions:
+    columns: Any = (getattr(dataset, name) for name in Transitions._fields[:5])
+    return Transitions(*columns, tail=tail, following=following)
+
+
+def following_actions(dataset: Dataset, count: int) -> Following:
+    """Return the action ``count`` steps after each row, which is taken in the row's next state of ``count`` steps.
+
+    Rows less than ``count`` steps before the end of their episode have none.
+    """
+    action = GrowingArray(
+        dataset.action.shape[1:], np.float32, len(dataset.action), isinstance(dataset.action, np.memmap)
+    )
+    known = np.zeros_like(dataset.reward, subok=False)
+    for rows in episode_spans(dataset):
+        missing = min(count, rows.stop - rows.start)
+        known[rows.start : rows.stop - missing] = 1
+        action.add(dataset.action[rows.start + missing : rows.stop])
+        action.add(np.zeros((missing, *dataset.action.shape[1:]), np.float32))
+    return Following(action.whole(), known)  # pyright: ignore
 
 
 def episode_tails(dataset: Dataset, discount: float) -> Tail:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -11,12 +11,21 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from edp.diffusion import tables
-from edp.diffusion.schedules import Floats, Schedule
+from edp.diffusion.schedules import Floats, Schedule, Times
 from edp.diffusion.tables import Table
 from edp.diffusion.times import GRIDS, step_times
 from edp.errors import UserError, unknown
 
 MOST_CALLS = 100_000
+
+
+@runtime_checkable
+class Path(Protocol):
+    """The levels of signal and noise at all times: a noise schedule, or the straight path of flow matching."""
+
+    def alpha(self, t: Times) -> Floats: ...
+
+    def sigma(self, t: Times) -> Floats: ...
 
 
 class Method(NamedTuple):
@@ -80,16 +89,16 @@ def _cached_table(sampler: Sampler, schedule: Schedule) -> Table:
 
 def integrate(
     table: Table,
-    schedule: Schedule,
-    noise_at: Callable[[Array, Array], Array],
+    schedule: Path,
+    data_at: Callable[[Array, Array], Array],
     x: Float[Array, "..."],
     key: PRNGKeyArray,
     clip: float | None = 1.0,
     noise_scale: float | Array = 1.0,
 ) -> Float[Array, "..."]:
-    """Run a sampler from ``x``, where ``noise_at(y, i)`` is the network's noise prediction for row ``i``.
+    """Run a sampler from ``x``, where ``data_at(y, i)`` is the network's estimate x̂₀ of the data for row ``i``.
 
-    The estimate x̂₀ = (y - sigma · noise) / alpha is clipped to ``±clip`` here and nowhere else.
+    For a noise prediction, that is (y - sigma · noise) / alpha. It is clipped to ``±clip`` here and nowhere else.
     Where gradients flow through the chain, the backward pass recomputes each network call: memory holds the points
     between calls, not the layers inside them.
     """
@@ -103,8 +112,7 @@ def integrate(
     def call(carry: tuple[Array, Array, Array], row: Any) -> tuple[tuple[Array, Array, Array], None]:
         y, base, kept = carry
         i, key, alpha, sigma, base_coef, now_coef, kept_coef, noise_coef, keep, advance = row
-        noise = noise_at(y, i)
-        data = (y - sigma * noise) / alpha
+        data = data_at(y, i)
         if clip is not None:
             data = jnp.clip(data, -clip, clip)
         now = data if table.predicts_data else (y - alpha * data) / sigma

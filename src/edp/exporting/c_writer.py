@@ -76,12 +76,11 @@ def control_values(signals: Signals, outside: str, limits: Limits) -> dict[str, 
 
 
 def chain_values(chain: Chain) -> dict[str, Any]:
-    rows = [", ".join([*map(number, call[1:7]), str(int(call.keep)), str(int(call.advance))]) for call in chain.calls]
+    rows = [", ".join([*map(number, call[1:9]), str(int(call.keep)), str(int(call.advance))]) for call in chain.calls]
     return {
         **{"chain": True, "calls": rows, "times": numbers(np.stack([call.time for call in chain.calls]))},
-        **{"predicts_v": chain.predicts_v, "predicts_data": chain.predicts_data, "clips": chain.clip},
+        **{"predicts_data": chain.predicts_data, "clips": chain.clip},
         **{"start": chain.start and number(chain.start), "noisy": any(call.noise for call in chain.calls)},
-        "chain_scale": chain.scale != 1 and number(chain.scale),
     }
 
 

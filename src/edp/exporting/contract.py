@@ -14,7 +14,7 @@ from edp.data.signals import Signals
 from edp.exporting.check import LIMIT, Comparison
 from edp.exporting.plan import Input, Plan, model_of
 from edp.exporting.signals import control_period
-from edp.policies import Diffusion, Transformer
+from edp.policies import Diffusion, Flow, Transformer
 from edp.runs.checkpoints import arrays_digest, leaves_by_name
 
 Contract = dict[str, Any]
@@ -36,7 +36,7 @@ def describe_policy(loaded: LoadedPolicy, plan: Plan, signals: Signals) -> Contr
         "task": loaded.spec.task.name,
         "algorithm": algorithm,
         "policy": kind,
-        "sampler": asdict(policy.sampler) if isinstance(policy, Diffusion) else None,
+        "sampler": asdict(policy.sampler) if isinstance(policy, Diffusion | Flow) else None,
         "history": {"context": policy.context, "target_return": policy.target * policy.scale}
         if isinstance(policy, Transformer)
         else None,

@@ -142,16 +142,9 @@ class Writer:
         return graph.add("Clip", y, -1.0, 1.0)
 
     def estimate(self, chain: Chain, call: Call, y: str, first: str) -> str:
-        """The estimate of the action, (y - sigma · noise) / alpha, from the output of the first layer.
-
-        It is ``part · y + factor · output``, and the last layer computes both.
-        """
-        graph, net, sigma, alpha = self.graph, chain.net, call.sigma, call.alpha
-        if chain.predicts_v:  # noise = scale · (alpha · output + sigma · y)
-            part, factor = (1 - chain.scale * sigma**2) / alpha, -chain.scale * sigma
-        else:
-            part, factor = 1 / alpha, -chain.scale * sigma / alpha
-        part = part or SMALLEST  # the bias is divided by it
+        """The estimate of the action from the output of the first layer. The last layer computes both of its parts."""
+        graph, net, factor = self.graph, chain.net, call.factor
+        part = call.part or SMALLEST  # the bias is divided by it
         hidden = self.activate(net, self.layers(net, first, last=-1))
         shifted = graph.add("Add", y, (factor / part * net.biases[-1])[None])
         data = graph.add("Gemm", hidden, net.weights[-1], shifted, alpha=factor, beta=part)

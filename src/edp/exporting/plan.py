@@ -13,10 +13,12 @@ import numpy as np
 from edp.acting.policy import LoadedPolicy
 from edp.acting.selection import Selection
 from edp.data.units import Units
+from edp.diffusion.tables import Row, Table, table_of_rows
 from edp.errors import UserError
-from edp.networks import MLP, TIME_WIDTH, sinusoidal
-from edp.policies import Deterministic, Diffusion, Gaussian, Transformer
+from edp.networks import MLP, TIME_WIDTH, NoiseNet, sinusoidal
+from edp.policies import Deterministic, Diffusion, Distilled, Flow, Gaussian, MeanFlow, Transformer
 from edp.policies.base import Control, Policy
+from edp.policies.flow import SMALLEST_SIGNAL, TIME_SCALE
 from edp.policies.gaussian import LOG_STD_LOW
 
 NORM_EPSILON = 1e-5  # of jax.nn.standardize
@@ -33,9 +35,14 @@ class Layers(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One network call of a sampler (see ``edp.diffusion.tables``). Its numbers are those of float32."""
+    """One network call of a sampler (see ``edp.diffusion.tables``). Its numbers are those of float32.
+
+    The estimate of the action is ``part · y + factor · output``, for a point y and the network's output there.
+    """
 
     time: np.ndarray  # the time's share of the first layer
+    part: float
+    factor: float
     alpha: float
     sigma: float
     base: float
@@ -47,14 +54,15 @@ class Call(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """A diffusion policy. The first layer of ``net`` reads observation and action; ``calls`` have the time's share."""
+    """A diffusion or flow policy.
+
+    The first layer of ``net`` reads observation and action; ``calls`` have the time's share.
+    """
 
     net: Layers
     calls: tuple[Call, ...]
     predicts_data: bool  # the sampler combines estimates of the action, instead of noise
-    predicts_v: bool
     clip: bool  # estimates are clipped to [-1, 1]
-    scale: float  # of the network's prediction
     start: float  # factor of the noise at the start
 
     @property
@@ -175,23 +183,62 @@ def model_of(loaded: LoadedPolicy) -> tuple[Any, Any, Selection]:
 def plan_diffusion(policy: Diffusion, control: Control, chooses: bool) -> Chain:
     del chooses
     schedule, table = policy.schedule, policy.sampler.table(policy.schedule)
-    first = policy.net.body.layers[0]
-    steps = jnp.asarray(schedule.step(table.t), jnp.float32)
-    times = np.asarray(policy.net.time(sinusoidal(steps)) @ first.weight[-TIME_WIDTH:])
-    columns = schedule.alpha(table.t), schedule.sigma(table.t), *table[1:4], control.noise * table.noise_coef
+    alpha, sigma = (level(table.t).astype(np.float32).astype(float) for level in (schedule.alpha, schedule.sigma))
+    if policy.predicts_v:  # noise = scale · (alpha · output + sigma · y)
+        part, factor = (1 - control.scale * sigma**2) / alpha, -control.scale * sigma
+    else:
+        part, factor = 1 / alpha, -control.scale * sigma / alpha
+    net, shares = split_time(policy.net.body, embed_times(policy.net, schedule.step(table.t)))
+    return plan_chain(net, shares, table, (part, factor, alpha, sigma), control, policy.sampler.threshold)
+
+
+def plan_flow(policy: Flow, control: Control, chooses: bool) -> Chain:
+    del chooses
+    table, scale = policy.sampler.table(), control.scale
+    alpha, sigma = table.t, 1 - table.t
+    part = 1 + sigma * (1 - scale) / np.maximum(alpha, SMALLEST_SIGNAL)
+    net, shares = split_time(policy.net.body, embed_times(policy.net, TIME_SCALE * table.t))
+    return plan_chain(net, shares, table, (part, scale * sigma, alpha, sigma), control, clip=True)
+
+
+def plan_mean_flow(policy: MeanFlow, control: Control, chooses: bool) -> Chain:
+    """One call: noise - u(noise, 0, 1)."""
+    del chooses
+    net, shares = split_time(policy.net.body, policy.net.embed(jnp.zeros(1), jnp.ones(1)))
+    return plan_chain(net, shares, ONE_CALL, (ONE, -ONE, ONE, ONE), control, clip=False)
+
+
+def plan_distilled(policy: Distilled, control: Control, chooses: bool) -> Chain:
+    """One call of the student, which has no time."""
+    del chooses
+    net = layers_of(policy.student)
+    shares = np.zeros((1, net.biases[0].size), np.float32)
+    return plan_chain(net, shares, ONE_CALL, (0 * ONE, ONE, ONE, ONE), control, clip=False)
+
+
+ONE, ONE_CALL = np.ones(1), table_of_rows([Row(1.0, base_coef=0.0, now_coef=1.0)], predicts_data=True)
+
+
+def embed_times(net: NoiseNet, times: np.ndarray) -> Any:
+    return net.time(sinusoidal(jnp.asarray(times, jnp.float32)))
+
+
+def split_time(body: MLP, embedded: Any) -> tuple[Layers, np.ndarray]:
+    """A network without the inputs of its time, and the share of embedded times in its first layer."""
+    net = layers_of(body)
+    inputs, times = np.split(net.weights[0], [-TIME_WIDTH])
+    return net._replace(weights=(inputs, *net.weights[1:])), np.asarray(embedded @ times)
+
+
+def plan_chain(
+    net: Layers, shares: np.ndarray, table: Table, levels: tuple[np.ndarray, ...], control: Control, clip: bool
+) -> Chain:
+    """``levels`` are part, factor, alpha and sigma of each call."""
+    columns = *levels, *table[1:4], control.noise * table.noise_coef
     numbers = np.stack(columns, axis=1).astype(np.float32).tolist()
-    rows = zip(times, numbers, table.keep.tolist(), table.advance.tolist(), strict=True)
-    net = layers_of(policy.net.body)
-    without_time = (net.weights[0][:-TIME_WIDTH], *net.weights[1:])
-    return Chain(
-        net._replace(weights=without_time),
-        tuple(Call(time, *row, keep=keep, advance=advance) for time, row, keep, advance in rows),
-        table.predicts_data,
-        policy.predicts_v,
-        policy.sampler.threshold,
-        float(control.scale),
-        float(control.noise),
-    )
+    rows = zip(shares, numbers, table.keep.tolist(), table.advance.tolist(), strict=True)
+    calls = tuple(Call(share, *row, keep=keep, advance=advance) for share, row, keep, advance in rows)
+    return Chain(net, calls, table.predicts_data, clip, float(control.noise))
 
 
 def plan_gaussian(policy: Gaussian, control: Control, chooses: bool) -> Direct:
@@ -217,6 +264,9 @@ def plan_deterministic(policy: Deterministic, control: Control, chooses: bool) -
 
 PLANNERS: dict[type[Policy], Callable[..., Chain | Direct]] = {
     Diffusion: plan_diffusion,
+    Flow: plan_flow,
+    MeanFlow: plan_mean_flow,
+    Distilled: plan_distilled,
     Gaussian: plan_gaussian,
     Deterministic: plan_deterministic,
 }

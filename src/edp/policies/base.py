@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from edp.diffusion import Sampler
+from edp.diffusion import FlowSampler, Sampler
 from edp.errors import UserError, unknown
 from edp.networks import ACTIVATIONS
 
@@ -24,6 +24,14 @@ class Control(NamedTuple):
 PLAIN = Control()
 
 
+class Corrupted(NamedTuple):
+    """Actions of the data with noise, and the prediction of that noise."""
+
+    action: Float[Array, "n act"]  # alpha · action + sigma · noise
+    noise: Float[Array, "n act"]  # its prediction
+    sigma: Float[Array, "n 1"]
+
+
 class Fit(NamedTuple):
     """The result of one forward pass on data: everything that an algorithm needs to train a policy."""
 
@@ -32,6 +40,8 @@ class Fit(NamedTuple):
     log_prob: Float[Array, " n"]  # (surrogate) log-likelihood of the data's action
     precision: Float[Array, "n 1"] | float = 1.0  # weight of the squared error of ``action`` in ``bc``
     snr: Float[Array, "n 1"] | float = 0.0  # signal-to-noise ratio of the corrupted action that ``action`` came from
+    variances: float = 1.0  # of the data's actions in (action - data's action)²: 2 if ``action`` is a random sample
+    corrupted: Corrupted | None = None  # of policies with ``predicts_noise``
 
 
 class Policy(eqx.Module):
@@ -84,6 +94,7 @@ class PolicyConfig:
     has_likelihood: ClassVar[bool]
     has_density: ClassVar[bool] = False  # ``Policy.sample_with_log_prob`` exists
     deterministic: ClassVar[bool] = False  # one state always gives the same action
+    can_scale: ClassVar[bool] = True  # ``Control.scale`` makes samples sharper
     reads_histories: ClassVar[bool] = False  # the policy needs the episode so far, not only the current state
     defaults: ClassVar[Mapping[str, Any]] = {}  # values of any option of a run that suit this policy
     recipe: ClassVar[Mapping[str, Any]] = {}  # values of the preset ``quick`` for this policy
@@ -94,13 +105,18 @@ class PolicyConfig:
         raise NotImplementedError
 
     @property
+    def predicts_noise(self) -> bool:
+        """The network predicts noise, and ``Fit`` has its prediction."""
+        return False
+
+    @property
     def asks_for(self) -> dict[str, str]:
         """The fields of ``Fit`` that an option changes, with that option."""
         return {}
 
-    def sampler_for(self, name: str = "", calls: int = 0) -> Sampler:
+    def sampler_for(self, name: str = "", calls: int = 0) -> Sampler | FlowSampler:
         """The sampler to act with, by its name and its number of network calls."""
-        raise UserError("`act_sampler` and `act_calls` are for diffusion policies only")
+        raise UserError("`act_sampler` and `act_calls` are for diffusion and flow policies only")
 
     def build(self, obs_dim: int, act_dim: int, key: PRNGKeyArray) -> Policy:
         """The policy with random parameters."""

@@ -15,7 +15,7 @@ from edp.diffusion.samplers import WITH_GRID
 from edp.errors import unknown
 from edp.networks import NoiseNet
 from edp.options import option
-from edp.policies.base import PLAIN, Control, Fit, Policy, PolicyConfig, unit_gaussian_log_prob
+from edp.policies.base import PLAIN, Control, Corrupted, Fit, Policy, PolicyConfig, unit_gaussian_log_prob
 
 
 class Denoised(NamedTuple):
@@ -72,13 +72,14 @@ class Diffusion(Policy):
         predict = self.net.at_states(obs, jnp.asarray(self.schedule.step(table.t), obs.dtype))
         alphas, sigmas = (jnp.asarray(f(table.t), obs.dtype) for f in (self.schedule.alpha, self.schedule.sigma))
 
-        def noise_at(y: Array, i: Array) -> Array:
+        def data_at(y: Array, i: Array) -> Array:
             output = predict(y, i)
-            return control.scale * (alphas[i] * output + sigmas[i] * y if self.predicts_v else output)
+            noise = control.scale * (alphas[i] * output + sigmas[i] * y if self.predicts_v else output)
+            return (y - sigmas[i] * noise) / alphas[i]
 
         start = control.noise * jax.random.normal(start_key, (obs.shape[0], self.act_dim), obs.dtype)
         clip = 1.0 if self.sampler.threshold else None
-        sample = integrate(table, self.schedule, noise_at, start, chain_key, clip, control.noise)
+        sample = integrate(table, self.schedule, data_at, start, chain_key, clip, control.noise)
         return jnp.clip(sample, -1, 1)
 
     def with_sampler(self, sampler: Sampler) -> "Diffusion":
@@ -109,6 +110,7 @@ class Diffusion(Policy):
             log_prob=self.likelihood(Denoised(action, approximate, noise_error, bc, elbo_weight)),
             precision=1 / sigma**2 if self.predicts_v else alpha**2 / sigma**2,
             snr=alpha**2 / sigma**2,
+            corrupted=None if self.predicts_v else Corrupted(corrupted, output, sigma),
         )
 
 
@@ -143,6 +145,10 @@ class DiffusionConfig(PolicyConfig):
     @property
     def no_entropy(self) -> str:
         return "that of a diffusion policy is intractable"
+
+    @property
+    def predicts_noise(self) -> bool:
+        return self.prediction == "noise"
 
     @property
     def asks_for(self) -> dict[str, str]:

@@ -22,6 +22,13 @@ def pack_tails(algorithm: Any, policy: Any, dataset: Dataset, n_step: int, on_di
     return stream.pack(episodes.to_transitions(dataset, episodes.episode_tails(dataset, algorithm.discount)), on_disk)
 
 
+def pack_next_actions(algorithm: Any, policy: Any, dataset: Dataset, n_step: int, on_disk: bool) -> Packed:
+    del policy
+    following = episodes.following_actions(dataset, n_step)
+    dataset = episodes.with_n_step_rewards(dataset, n_step, algorithm.discount)
+    return stream.pack(episodes.to_transitions(dataset, following=following), on_disk)
+
+
 def make_sequences(algorithm: Any, policy: Any, dataset: Dataset, n_step: int, on_disk: bool) -> Sequences:
     del algorithm, n_step, on_disk
     return episodes.to_sequences(dataset, policy.context, policy.return_scale)
@@ -31,6 +38,7 @@ def make_sequences(algorithm: Any, policy: Any, dataset: Dataset, n_step: int, o
 BATCH_KINDS: dict[str, Callable[[Any, Any, Dataset, int, bool], Packed | Sequences]] = {
     "transitions": pack_transitions,
     "tails": pack_tails,
+    "next actions": pack_next_actions,
     "windows": make_sequences,
 }
 
