@@ -1,4 +1,4 @@
-"""Presets of methods that came after EDP, with their published settings (docs/algorithms.md names the differences)."""
+"""Presets of methods that came after EDP (docs/algorithms.md names their sources and differences)."""
 
 from edp.config.presets import DDPM, Values
 
@@ -13,6 +13,8 @@ IDQL: Values = {
     "loss_weight": 0.0,  # the policy is cloned
     "bc_weight": 1.0,
     "expectile": 0.7,
+    "batch_size": 512,
+    "critic_norm": True,
     "eas": 64,
     "where": {"antmaze": {"expectile": 0.9, "rewards": "minus-one"}, "adroit": {"rewards": "raw"}},
 }
