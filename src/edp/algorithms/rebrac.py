@@ -49,7 +49,10 @@ class ReBRAC(TDActorCritic):
         return critic(batch.next_obs, action) - (self.critic_penalty * following.known * distance)[None]
 
     def policy_loss(self, policy: Policy, critic: Critic, batch: Transitions, key: PRNGKeyArray) -> Loss:
-        """beta_a · |π - a|² - Q(s, π) / mean |Q|, with the policy's action π in s. A policy that is no point has its own imitation loss."""
+        """beta_a · |π - a|² - Q(s, π) / mean |Q|, with the policy's action π in s.
+
+        A policy that is no point has its own imitation loss.
+        """
         fit = policy.fit(batch.obs, batch.action, key)
         q, bc = self.low(critic(batch.obs, fit.action)), fit.bc.mean()
         penalty = self.actor_penalty * self.bc_weight * batch.action.shape[-1] * bc
