@@ -98,7 +98,7 @@ def main() -> None:
         if actions is None:
             actions = sample(fit(cases[name]), context)
         share = contextual_bandit.share_in_good_mode(context, actions)
-        print(f"{name:<16}{share:>6.1%} of samples in the good mode", flush=True)
+        print(f"{name:<18}{share:>6.1%} of samples in the good mode", flush=True)
         near = np.abs(actions - contextual_bandit.good(context)) < contextual_bandit.RADIUS
         axis.plot(line, contextual_bandit.good(line), color="0.6", lw=6, alpha=0.35, solid_capstyle="butt")
         axis.plot(line, -contextual_bandit.good(line), color="0.6", lw=6, alpha=0.35, solid_capstyle="butt")
