@@ -1,5 +1,6 @@
 """CSV files with wrong cells, quotes and encodings."""
 
+import gzip
 import re
 
 import pytest
@@ -98,3 +99,24 @@ def test_csv_with_any_cells_is_refused_or_harmless(tmp_path, cells, encoding, en
         rows[row][column] = cell
     path.write_bytes(end.join(",".join(row) for row in rows).encode(encoding, "replace"))
     reads_or_refuses(path)
+
+
+@pytest.mark.parametrize("block", [40, 41, 2**20])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("form", ["packed", "utf-16"])
+def test_a_packed_or_recoded_file_is_read_in_blocks(tmp_path, monkeypatch, block, end, form):
+    monkeypatch.setattr("edp.data.formats.csv_faults.BLOCK", block)
+    path = tmp_path / ("a.csv.gz" if form == "packed" else "a.csv")
+
+    def write(rows):
+        text = end.join(["observation_0,action_0,reward", "", *rows])
+        path.write_bytes(gzip.compress(text.encode()) if form == "packed" else text.encode("utf-16"))
+
+    write([f"{i}.5,0.1,{i}" for i in range(99)])
+    assert read_steps(formats.open_log(str(path))).rewards.tolist() == list(range(99))
+    write(["1,2,3"] * 50 + ["1,2"])
+    with pytest.raises(UserError, match="Expected 3 columns, got 2: 1,2"):
+        read_steps(formats.open_log(str(path)))
+    write(["1,2,3", "1,2," + "3" * 200])
+    with pytest.raises(UserError, match="a line is longer than 4[01] bytes" if block < 2**20 else "too large a number"):
+        read_dataset(formats.open_log(str(path)))

@@ -25,6 +25,17 @@ class Place(NamedTuple):
         return self.row_text(self.row + at)
 
 
+def arrow_reader(content: bytes) -> pa.BufferReader:
+    """A copy of some bytes in Arrow's memory, as a file for Arrow's readers.
+
+    Their threads may hold a file for a moment after its content is returned. To free an object of Python they wait for
+    the interpreter, and if that is exiting, the process aborts. So they are given none.
+    """
+    copy = pa.BufferOutputStream()
+    copy.write(content)
+    return pa.BufferReader(copy.getvalue())
+
+
 def arrow_numbers(column: Any, name: str, place: Place, each: int = 1) -> np.ndarray:
     """Convert a column to float32 or float64: one number or a list of numbers in each row. Empty cells become NaN.
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from edp.data.formats.arrow import arrow_reader
 from edp.data.formats.columns import Columns
 from edp.errors import UserError, unknown
 
@@ -66,7 +66,7 @@ def read_dialect(path: Path, columns: Columns) -> Dialect:
 
 def header_names(header: str, separator: str, path: Path) -> tuple[str, ...]:
     parse = pa_csv.ParseOptions(delimiter=separator)
-    names = pa_csv.read_csv(pa.BufferReader(header.encode() + b"\n"), parse_options=parse).column_names
+    names = pa_csv.read_csv(arrow_reader(header.encode() + b"\n"), parse_options=parse).column_names
     names = tuple(name.strip() for name in names)
     numbered = [str(i) for i in range(len(names))]
     if all(re.fullmatch(r"[-+]?\d+([.,]\d+)?([eE][-+]?\d+)?", name) for name in names) and list(names) != numbered:
@@ -104,7 +104,6 @@ def open_utf8(path: Path, encoding: str) -> Any:
     return codecs.EncodedFile(file, "utf-8", encoding) if other else file
 
 
-def arrow_source(path: Path, dialect: Dialect) -> Any:
-    """What Arrow reads: the path itself, which is fastest, or an unpacked or recoded stream."""
-    plain = codecs.lookup(dialect.encoding).name in UTF_8
-    return path if plain and not is_packed(path) else open_utf8(path, dialect.encoding)
+def is_plain(path: Path, dialect: Dialect) -> bool:
+    """Return whether Arrow can read a file by itself, because it is neither packed nor to be recoded."""
+    return codecs.lookup(dialect.encoding).name in UTF_8 and not is_packed(path)

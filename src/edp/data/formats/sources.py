@@ -11,9 +11,10 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from edp.data.formats import csv_faults
+from edp.data.formats.arrow import arrow_reader
 from edp.data.formats.columns import ChosenColumns, Columns
 from edp.data.formats.csv_faults import encoding_hint
-from edp.data.formats.dialect import Dialect, arrow_source, is_packed, read_dialect
+from edp.data.formats.dialect import Dialect, is_packed, is_plain, read_dialect
 from edp.data.formats.excel import read_excel
 from edp.data.formats.json_lines import json_batches, json_names
 from edp.data.log import PIECE
@@ -125,9 +126,37 @@ def csv_batches(
     )
     parse = pa_csv.ParseOptions(delimiter=dialect.separator)
     read = pa_csv.ReadOptions(block_size=csv_faults.BLOCK, column_names=list(dialect.names), skip_rows=dialect.skipped)
-    rows, file = 0, arrow_source(path, dialect)
-    with pa_csv.open_csv(file, parse_options=parse, read_options=read, convert_options=convert) as reader:
-        for batch in reader:
-            yield batch
-            rows += batch.num_rows
+    options: Any = {"parse_options": parse, "read_options": read, "convert_options": convert}
+    rows = 0
+    for batch in plain_batches(path, options) if is_plain(path, dialect) else block_batches(path, dialect, options):
+        yield batch
+        rows += batch.num_rows
     csv_faults.check_quotes(path, rows, dialect)
+
+
+def plain_batches(path: Path, options: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    with pa_csv.open_csv(path, **options) as reader:
+        yield from reader
+
+
+def block_batches(path: Path, dialect: Dialect, options: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file that Python unpacks or recodes. Arrow is given its lines, and never the file itself."""
+    read = options["read_options"]
+    for lines in whole_lines(path, dialect):
+        read.block_size = len(lines) + 1
+        yield from pa_csv.read_csv(arrow_reader(lines), **options).to_batches()
+        read.skip_rows = 0
+
+
+def whole_lines(path: Path, dialect: Dialect) -> Iterator[bytes]:
+    """Yield the lines of a file as UTF-8, many at a time."""
+    rest = b""
+    for block in csv_faults.file_blocks(path, dialect):
+        cut = max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
+        whole, rest = (rest + block[:cut], block[cut:]) if cut else (b"", rest + block)
+        if len(rest) > 2 * csv_faults.BLOCK:
+            raise UserError(f"{path}: a line is longer than {csv_faults.BLOCK:,} bytes")
+        if whole.strip(b"\r\n"):
+            yield whole
+    if rest:
+        yield rest
