@@ -20,8 +20,7 @@ OPTIMISED = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters":
 @pytest.fixture
 def train(monkeypatch):
     """Trains a case with an optimising compiler, which thousands of steps are worth, and draws its actions."""
-    static = {"static_argnames": ("update", "batch_size")}
-    optimised = jax.jit(inspect.unwrap(epoch.epoch), **static, compiler_options=OPTIMISED)
+    optimised = jax.jit(inspect.unwrap(epoch.epoch), static_argnames="batch_size", compiler_options=OPTIMISED)
     monkeypatch.setattr(epoch, "epoch", optimised)
     states = jnp.asarray(HELD_OUT.obs)
 
@@ -48,7 +47,7 @@ def test_gaussian_bc_puts_its_mass_between_them(train):
     assert np.mean(np.abs(actions) < 0.3) > 10 * np.mean(np.abs(HELD_OUT.action) < 0.3)
 
 
-@pytest.mark.parametrize("name", [*RL, "TD3+BC, mean flow"])
+@pytest.mark.parametrize("name", [*RL, "TD3+BC, mean flow", "DAC"])
 def test_rl_moves_to_the_good_mode(name, train):
     """With the surrogate likelihood and with the ELBO alike."""
     assert contextual_bandit.share_in_good_mode(HELD_OUT.obs, train(name)["sampled"]) > 0.9

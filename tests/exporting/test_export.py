@@ -104,10 +104,19 @@ def test_data_that_is_gone(folder, tmp_path):
     assert done.contract["sampler"]["calls"] == 4
 
 
-def test_stablehlo_gives_the_same_action_for_the_same_key(tmp_path):
+STABLEHLO = {
+    "diffusion": {"sampler": "dpm++", "calls": 6},
+    "flow by midpoints, the best": {"policy": "flow", "sampler": "midpoint", "eas": 3, "eas_temperature": 0.0},
+    "mean flow": {"policy": "meanflow"},
+    "distilled": {"policy": "distilled"},
+}
+
+
+@pytest.mark.parametrize("name", STABLEHLO)
+def test_stablehlo_gives_the_same_action_for_the_same_key(name, tmp_path):
     from jax import export as jax_export
 
-    tiny = tiny_policy(sampler="dpm++", calls=6, eas=1)
+    tiny = tiny_policy(**{"eas": 1} | STABLEHLO[name])
     done = edp.export(tiny, tmp_path / "policy.stablehlo")
     assert done.contract["calling_convention_version"] > 0
     loaded = jax_export.deserialize(bytearray(done.path.read_bytes()))

@@ -1,6 +1,6 @@
 """Presets of methods that came after EDP (docs/algorithms.md names their sources and differences)."""
 
-from edp.config.presets import DDPM, Values
+from edp.config.presets import DDPM, LIKE_STEPS, Values
 
 # Five noise levels, all of them sampled, as Diffusion-QL. Gradients are not clipped.
 FIVE_LEVELS: Values = DDPM | {"policy": "diffusion", "diffusion_steps": 5, "schedule": "vp", "clip": 1e9, "lr": 3e-4}
@@ -22,14 +22,31 @@ DAC: Values = {
     **FIVE_LEVELS,
     **BEST_OF_MANY,
     "algo": "dac",
+    "steps": 2_000_000,
+    "batch_size": 256,
+    "lr_decay": LIKE_STEPS,
+    "clip": 1.0,
     "critics": 10,
     "ensemble": "mean-std",
     "rho": 1.0,
     "eta": 1.0,
+    "eta_lr": 1e-3,
+    "bc_limit": 1.0,
+    "act_with": "online",
     "eas": 10,
-    "where": {"antmaze": {"eta": 0.1, "max_q_backup": 10}, "adroit": {"rewards": "raw"}},
+    "where": {
+        "locomotion": {"rewards": "return-range"},
+        "hopper": {"rho": 1.5},
+        "hopper-medium-expert": {"bc_limit": 0.05},
+        "halfcheetah": {"rho": 0.0},
+        "halfcheetah-medium-expert": {"bc_limit": 0.1},
+        "antmaze": {"rewards": "return-range", "eta": 0.1, "eta_lr": 0.0, "max_q_backup": 10},
+        "antmaze-large-play": {"rho": 1.1, "lr": 1e-3, "policy_lr": 3e-4},
+        "antmaze-large-diverse": {"lr": 1e-3, "policy_lr": 3e-4},
+        "adroit": {"rewards": "raw"},
+    },
 }
-UNPUBLISHED: Values = {"guidance": "value", "distillation": 1.0}  # where FQL's weights are not known
+UNPUBLISHED: Values = {"guidance": "value", "distillation": 1.0}  # where FQL's authors give no weight
 FQL: Values = {
     "algo": "td3bc",
     "policy": "distilled",
