@@ -216,11 +216,17 @@ def test_the_recipe_has_other_values_for_few_rows():
     assert (paper["eas"].value, paper["loss_weight"].value) == (10, 1.0)
 
 
-def test_the_recipe_has_the_same_values_for_smooth_actions():
+def test_the_recipe_has_these_values_for_smooth_actions():
     settings = choose("td3bc").resolve(get_task("hopper-medium-v2"))
     smooth = settings.for_data(1_000_000, 0.19, 1.0).values
     assert (smooth["eas"].value, smooth["loss_weight"].value) == (1, 0.1)
     assert smooth["eas"].origin == "preset quick, for smooth actions"
+    assert smooth["initial_noise"] == (0.0, "preset quick, for smooth actions")
+    assert settings.for_data(10, 0.2, 1.0).values["initial_noise"].value == 1.0  # few rows alone
+    selects = choose("td3bc", options={"eas": 10}).resolve(get_task("hopper-medium-v2"))
+    assert selects.for_data(10, 0.1, 1.0).values["initial_noise"].value == 1.0
+    cloned = choose("bc").resolve(get_task("hopper-medium-v2")).for_data(10, 0.1, 1.0)
+    assert cloned.values["initial_noise"].value == 0.0
     assert settings.for_data(1_000_000, 0.2, 1.0) == settings
 
 

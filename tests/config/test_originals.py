@@ -81,3 +81,20 @@ def test_values_that_follow_the_number_of_steps():
 
 def test_no_part_of_the_recipe_is_in_them():
     assert not [name for name, origin in resolved("td3bc-original").origins.items() if "quick" in origin]
+
+
+@pytest.mark.parametrize(
+    ("task", "values"),
+    [
+        ("walker2d-medium-replay-v2", {"rho": 1.0, "bc_limit": 1.0, "eta": 1.0, "eta_lr": 1e-3, "max_q_backup": 0}),
+        ("hopper-medium-v2", {"rho": 1.5, "bc_limit": 1.0, "rewards": "return-range"}),
+        ("hopper-medium-expert-v2", {"rho": 1.5, "bc_limit": 0.05}),
+        ("halfcheetah-medium-expert-v2", {"rho": 0.0, "bc_limit": 0.1}),
+        ("antmaze-umaze-v0", {"rho": 1.0, "eta": 0.1, "eta_lr": 0.0, "max_q_backup": 10, "lr": 3e-4}),
+        ("antmaze-large-play-v0", {"rho": 1.1, "eta": 0.1, "lr": 1e-3, "policy_lr": 3e-4}),
+    ],
+)
+def test_dac_by_task(task, values):
+    settings = resolved("dac", task).values
+    assert {name: settings[name].value for name in values} == values
+    assert (settings["lr_decay"].value, settings["clip"].value) == (2_000_000, 1.0)

@@ -87,6 +87,8 @@ class Settings(NamedTuple):
         if rows < FEW_ROWS or noise < LITTLE_NOISE:
             origin = FEW_ROWS_ORIGIN if rows < FEW_ROWS else SMOOTH_ORIGIN
             settings = settings.with_recipe(trainer.recipe_for_narrow_data, origin)
+        if noise < LITTLE_NOISE and settings.values["eas"].value == 1:  # without noise there is nothing to select
+            settings = settings.with_recipe(trainer.recipe_for_smooth_actions, SMOOTH_ORIGIN)
         return settings
 
     def with_recipe(self, values: Mapping[str, Any], origin: str) -> "Settings":
