@@ -162,11 +162,13 @@ def test_interrupts_while_a_run_compiles_leave_nothing_half_written(hopper_file,
 
 
 SLOW_COMMAND = """
-import sys
+import signal, sys
 import edp.cli, numpy
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore SIGINT
+matrix = numpy.random.default_rng(0).standard_normal((6000, 6000))
 def dispatch(argv):
     print("ready", flush=True)
-    numpy.linalg.svd(numpy.random.default_rng(0).standard_normal((6000, 6000)))  # one instruction of many seconds
+    numpy.linalg.svd(matrix)  # one instruction of many seconds
 edp.cli.dispatch = dispatch
 sys.exit(edp.cli.main(["eval"]))
 """
