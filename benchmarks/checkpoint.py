@@ -15,7 +15,7 @@ from pathlib import Path
 
 import jax
 
-from edp.algorithms import InitialState
+from edp.algorithms import InitialState, Update
 from edp.bench.variants import ACT, BATCH, OBS, build_parts, describe_machine, random_data
 from edp.config.spec import TrainOptions
 from edp.devices.seeds import seed_keys
@@ -49,7 +49,7 @@ def main() -> None:
                 synced.append(time.perf_counter() - start)
                 checkpoints.save(block + 1, states, {"logs": rows})
                 blocked.append(time.perf_counter() - start)
-            states, metrics, _ = epoch.epoch(algorithm.update, states, data, step_keys, batch_size=BATCH)
+            states, metrics, _ = epoch.epoch(Update(algorithm), states, data, step_keys, batch_size=BATCH)
             jax.block_until_ready(metrics)
             run.log_metrics({"step": block + 1, "metrics": {name: [float(v[0])] for name, v in metrics.items()}})
             run.log_evaluation({"step": block + 1, "kind": "training", "scores": [[0.0] * 10]})

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import jax
 
-from edp.algorithms import InitialState
+from edp.algorithms import InitialState, Update
 from edp.bench.flops import time_call
 from edp.bench.variants import ACT, BATCH, OBS, build_parts, describe_machine, random_data
 from edp.data.stream import Blocks
@@ -54,7 +54,7 @@ def main() -> None:
 
     def run(data):
         nonlocal states
-        states, metrics, _ = epoch.epoch(algorithm.update, states, data, step_keys, batch_size=BATCH)
+        states, metrics, _ = epoch.epoch(Update(algorithm), states, data, step_keys, batch_size=BATCH)
         return metrics
 
     rates: dict[str, list[float]] = {"whole": [], "blocks": []}

@@ -15,7 +15,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from lever_runs import baselines, levers
+from lever_runs import baselines, initial_noise, later, levers
 from recipe_runs import recipe_commands, recipe_scores, recipe_times, table
 
 ROOT = Path(__file__).parent.parent
@@ -451,6 +451,8 @@ PARTS = (
     recipe_commands,
     levers,
     baselines,
+    initial_noise,
+    later,
 )
 
 

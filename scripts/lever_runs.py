@@ -1,9 +1,10 @@
-"""Tables of the runs in results/levers (one value of the recipe changed) and results/baselines (published settings)."""
+"""Tables of the runs in results/levers (one value of the recipe changed), results/baselines (published settings),
+results/noise (acting with and without noise) and results/later (policies that came after EDP)."""
 
 from typing import NamedTuple
 
 import numpy as np
-from recipe_runs import NAMES, PAPER, ROOT, Learned, read_run, table
+from recipe_runs import NAMES, PAPER, ROOT, Learned, read_run, rows_of, table
 from scipy import stats
 
 from edp.report.statistics import mean_interval
@@ -93,3 +94,42 @@ def baselines() -> str:
             ]
         )
     return table(["task", "method", "score", "seeds", "steps", "published (steps)", "difference"], rows)
+
+
+def initial_noise() -> str:
+    """Episodes of one checkpoint from the same start states, with the usual noise of sampling and without it."""
+    rows = []
+    for path in sorted((ROOT / "results" / "noise").glob("*/evaluations.jsonl")):
+        run, cells = read_run(path.parent), {}
+        found = [row for row in rows_of(path) if row["kind"] == "eval" and is_plain(row["options"])]
+        for noise in (1.0, 0.0):
+            row = next(row for row in found if row["options"]["initial_noise"] == noise)
+            cells[noise] = np.array(row["scores"], float)
+        step, (seeds, episodes) = found[0]["step"], cells[0.0].shape
+        shown = [f"{mean_interval(cells[noise].mean(axis=1))}" for noise in (1.0, 0.0)]
+        rows.append([run.label, NAMES[run.algorithm], f"{step:,}", f"{seeds} × {episodes}", *shown])
+    return table(["task", "method", "step", "seeds × episodes", "`--initial-noise 1`", "0"], rows)
+
+
+def is_plain(options: dict[str, object]) -> bool:
+    """Whether nothing but the noise was changed."""
+    return [options[name] for name in ("policy_scale", "eas", "act_calls", "act_with")] == [1.0, 1, 0, "average"]
+
+
+LATER_TASKS = TASKS | {"ant": "antmaze-umaze"}
+LATER = {"diffusion": "EDP", "flow": "flow", "meanflow": "meanflow", "distilled": "distilled (FQL)"}
+LAST = 2  # evaluations of 20 episodes
+
+
+def later() -> str:
+    """The mean of the last two evaluations of each run in results/later, which are called TASK-POLICY."""
+    rows = []
+    for policy, name in LATER.items():
+        cells = []
+        for task in LATER_TASKS:
+            folder = ROOT / "results" / "later" / f"{task}-{policy}"
+            there = (folder / "evaluations.jsonl").exists()
+            seeds = read_run(folder).curve.scores[-LAST:].mean(axis=0) if there else []
+            cells.append(f"{np.mean(seeds):.1f} ({', '.join(f'{seed:.1f}' for seed in seeds)})" if there else "")
+        rows.append([f"TD3+BC, {name}", *cells])
+    return table(["method", *LATER_TASKS.values()], rows)

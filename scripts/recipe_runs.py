@@ -82,7 +82,7 @@ class Learned(NamedTuple):
         settings = choose(algorithm, policy, options=options).resolve(get_task(self.task))
         origins = set(self.config["origins"].values())
         narrow, sparse = not origins.isdisjoint((FEW_ROWS_ORIGIN, SMOOTH_ORIGIN)), SPARSE_ORIGIN in origins
-        settings = settings.for_data(0 if narrow else FEW_ROWS, 1.0, 0.0 if sparse else 1.0)
+        settings = settings.for_data(0 if narrow else FEW_ROWS, noise_share(self.task), 0.0 if sparse else 1.0)
         now = settings.values
         then = {entry.name: entry.default for cls in settings.classes for entry in fields(cls)}  # of options since then
         then |= {name: value for part in PARTS for name, value in self.config[part].items() if name in now}
@@ -101,6 +101,12 @@ class Learned(NamedTuple):
         means = self.curve.means
         found = [i for i in range(len(means)) if means[i] >= score and means[i:].mean() >= score]
         return found[0] if found and found[0] < len(means) - 1 else None
+
+
+def noise_share(task: str) -> float:
+    """How much of the actions is noise, by `benchmarks/noise.py`."""
+    rows = json.loads((ROOT / "results" / "noise_share.json").read_text(encoding="utf-8"))
+    return next(row["noise_share"] for row in rows if row["task"] == task)
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:

@@ -43,6 +43,7 @@ import pytest
 from edp.algorithms import ALGORITHMS
 from edp.cli import main
 from edp.policies import POLICIES
+from edp.training.epoch import PROGRAMS
 from support import small_run
 
 # Options may have wrong types until ``check_options`` refuses them, with a message for users.
@@ -65,6 +66,7 @@ def few_programs():
     maps = Path("/proc/self/maps")
     if next(TESTS) % 10 == 0 and maps.exists() and maps.read_bytes().count(b"\n") > 30_000:
         jax.clear_caches()
+        PROGRAMS.clear()
 
 
 @pytest.fixture

@@ -13,7 +13,9 @@ from edp.cli import main
 from edp.data.dataset import fingerprint, read_dataset
 from edp.data.health import examine_log
 from edp.errors import UserError
+from edp.runs.directory import Run
 from support.own_data import COLUMNS, HIGH, LOW, OPTIONS, write_csv
+from support.small_run import digest
 
 
 def test_from_python_arrays_to_a_policy(tmp_path):
@@ -33,6 +35,36 @@ def test_from_python_arrays_to_a_policy(tmp_path):
     assert {type(event).__name__ for event in events} == {"Compiled", "Epoch", "Validation"}
     place = edp.write(log, tmp_path / "mine.npz")
     assert main(["train", "--resume", str(tmp_path / "run"), "--steps", "60", "--data", place]) == 0
+
+
+def test_a_run_that_was_interrupted_is_resumed(tmp_path):
+    """Also one whose data is in memory alone; the result is that of an uninterrupted run."""
+    log = edp.open_log(write_csv(tmp_path / "a.csv"), COLUMNS)
+    whole, out = tmp_path / "whole", tmp_path / "run"
+    options = OPTIONS | {"preset": "edp", "checkpoint_every": 20}
+    edp.fit(log, whole, algo="iql", resume=True, **options)  # there is none yet
+
+    def interrupt(event):
+        if getattr(event, "step", 0) == 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        edp.fit(log, out, algo="iql", on_event=interrupt, **options)
+    with pytest.raises(UserError, match="exists already"):
+        edp.fit(log, out, algo="iql", **options)
+    with pytest.raises(UserError, match="was started with `algo=iql`, not td3bc"):
+        edp.fit(log, out, algo="td3bc", resume=True, **options)
+    with pytest.raises(UserError, match=r"was started with `lr=0.0003`, not 0.1"):
+        edp.fit(log, out, algo="iql", resume=True, **options | {"lr": 0.1})
+    edp.fit(log, out, algo="iql", resume=True, **options)
+    assert digest(out) == digest(whole)
+    events = []
+    policy = edp.fit(log, out, algo="iql", resume=True, on_event=events.append, **options)  # has finished
+    assert not events
+    assert policy.act([20.0, 5.0]).shape == (2,)
+    edp.fit(log, out, algo="iql", resume=True, on_event=events.append, **options | {"steps": 60})
+    assert Run.open(out).status["step"] == 60
+    assert Run.open(out).config["device"]
 
 
 def test_lists_are_as_good_as_tuples(tmp_path):

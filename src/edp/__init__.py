@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     __version__: str
     from edp.acting.load import load_policy
     from edp.acting.policy import LoadedPolicy
-    from edp.api import fit, open_log, write
+    from edp.api import fit, open_log, sweep, write
     from edp.data.arrays import from_arrays, from_episodes
     from edp.data.synthesis.record import Recorder, record
     from edp.errors import UserError
@@ -24,10 +24,11 @@ __all__ = [
     "load_policy",
     "open_log",
     "record",
+    "sweep",
     "write",
 ]
 PLACES = {
-    "edp.api": ("fit", "open_log", "write"),
+    "edp.api": ("fit", "open_log", "sweep", "write"),
     "edp.data.arrays": ("from_arrays", "from_episodes"),
     "edp.data.synthesis.record": ("Recorder", "record"),
     "edp.acting.load": ("load_policy",),

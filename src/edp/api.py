@@ -9,16 +9,18 @@ from typing import Any
 
 from edp.acting.load import load_policy
 from edp.acting.policy import LoadedPolicy
-from edp.config.choice import choose
 from edp.data import formats
 from edp.data.formats.columns import given_columns
 from edp.data.log import Log
+from edp.errors import UserError
 from edp.files import keep_compiled_programs
 from edp.memory import limited_memory, parse_size
-from edp.training import prepare
+from edp.runs.directory import Run
+from edp.runs.sweep import Result, Sweep
+from edp.sweeps.plan import read_plan
+from edp.sweeps.run import open_engine, resume_sweep, run_sweep, start_sweep
 from edp.training.progress import progress_bar
-
-ColumnsGiven = Mapping[str, Any] | str | Path | None  # the meaning of a table's columns, or a TOML file with it
+from edp.training.request import ColumnsGiven, Request
 
 
 def open_log(data: Any, columns: ColumnsGiven = None, *, max_memory: int | str | None = None) -> Log:
@@ -52,6 +54,7 @@ def fit(
     preset: str | None = None,
     env: str = "",
     columns: ColumnsGiven = None,
+    resume: bool = False,
     progress: bool = True,
     on_event: Callable[[Any], None] = lambda event: None,
     **options: Any,
@@ -66,18 +69,20 @@ def fit(
         preset: a named set of options.
         env: a Gymnasium environment to evaluate in (ID or module:ID), if ``data`` is not a task.
         columns: the meaning of a table's columns: a mapping, or the name of a TOML file.
+        resume: continue the run in ``out``, if there is one, from its last checkpoint. It must have been started with
+            the same arguments, except for ``steps``. A run that has finished is only loaded.
         progress: show a bar, if this is a terminal or a notebook.
         on_event: called with every event of training: epochs, evaluations, validations, failures of seeds.
         **options: the options of ``edp train`` by name, for example ``steps=10_000``.
     """
     keep_compiled_programs()
+    out = Path(out)
     options = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in options.items()}
-    meaning, ranges, origins = given_columns(columns)
-    origins = {name: origin for name, origin in origins.items() if name not in options}
-    choice = choose(algo, policy, preset, ranges | options)._replace(origins=origins)
-    source = prepare.open_source(data, columns=meaning, env=env)._replace(origins=origins)
-    settings = prepare.resolve_settings(choice, source.task)
-    with prepare.start_run(source, settings, Path(out)) as ready:
+    request = Request(data, algo, policy, preset, env, columns, options=options)
+    resumes = resume and Run.is_in(out)
+    if resumes and request.is_done(out):
+        return load_policy(out)
+    with request.resume(out) if resumes else request.start(out) as ready:
         for note in ready.notes:
             warnings.warn(note, stacklevel=2)
         with progress_bar(ready.experiment.spec) if progress else nullcontext(lambda event: None) as show:
@@ -85,3 +90,36 @@ def fit(
                 show(event)
                 on_event(event)
     return load_policy(out)
+
+
+def sweep(
+    plan: Mapping[str, Any] | str | Path,
+    out: str | Path,
+    *,
+    engine: str = "ray",
+    address: str = "",
+    parallel: int = 0,
+    resume: bool = False,
+    on_results: Callable[[list[Result]], None] = lambda results: None,
+) -> list[Result]:
+    """Train over a space of options, as ``edp sweep`` does, and return what came of every trial.
+
+    Args:
+        plan: a TOML file, or a mapping with the same tables.
+        out: the directory of the sweep. Every trial is a run directory in it.
+        engine: ``"ray"``, or ``"serial"`` for one trial after another in this process.
+        address: of a Ray cluster; by default, Ray is started on this machine.
+        parallel: the most trials at a time; by default, as many as there are resources for.
+        resume: go on with the sweep in ``out``, if there is one. It must have been started with the same plan.
+        on_results: called with the results of all trials, now and then.
+    """
+    keep_compiled_programs()
+    out = Path(out)
+    read, started = read_plan(plan), None
+    if resume and Sweep.is_in(out):
+        there, started = resume_sweep(out)
+        if there.content != read.content:
+            raise UserError(f"{out}: was started with another plan: resume it with the same, or choose another `out`")
+    with open_engine(engine, read, parallel=parallel, address=address) as opened:
+        started = started or start_sweep(read, out)
+        return run_sweep(read, started, opened, on_results, lambda text: warnings.warn(text, stacklevel=2))

@@ -11,12 +11,12 @@ class UserError(Exception):
     """
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
-    """The error for an unknown name. It suggests the nearest known name."""
+def unknown(kind: str, name: object, known: Iterable[str]) -> UserError:
+    """The error for an unknown name, or for what is none. It suggests the nearest known name."""
     import difflib
 
     known = list(known)
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"choose from: {', '.join(known)}"
     return UserError(f"unknown {kind} {name!r}: {hint}")
 

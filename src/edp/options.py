@@ -14,8 +14,15 @@ KINDS_IN_LISTS = {int: "whole numbers", float: "numbers", str: "names"}
 Options = TypeVar("Options")
 
 
-def option(default: Any, help: str, low: float | None = None, high: float | None = None) -> Any:
-    return field(default=default, metadata={"help": help, "low": low, "high": high})
+def option(
+    default: Any, help: str, low: float | None = None, high: float | None = None, is_input: bool | None = None
+) -> Any:
+    """A field. Of an algorithm's options, those with ``is_input`` are inputs of compiled programs (default: floats).
+
+    A number can be an input if no shape and no branch of the program depends on it, unless it is 0.
+    """
+    is_input = type(default) is float if is_input is None else is_input
+    return field(default=default, metadata={"help": help, "low": low, "high": high, "is_input": is_input})
 
 
 def check_options(options: Options) -> Options:

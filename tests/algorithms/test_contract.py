@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from edp.acting.selection import Selection, act
-from edp.algorithms import ALGORITHMS
+from edp.algorithms import ALGORITHMS, InitialState, Update
 from edp.config import defaults
 from edp.data import episodes, stream
 from edp.data.dataset import Dataset
@@ -78,12 +78,7 @@ def make_data(kind="transitions"):
 @cache  # so that tests share what they compile
 def setup(algorithm, policy):
     chosen, config = configure(algorithm, policy)
-
-    def init(key):
-        policy_key, algorithm_key = jax.random.split(key)
-        return chosen.init(config.build(OBS, ACT, policy_key), OBS, ACT, algorithm_key)
-
-    return chosen.update, jax.jit(init)
+    return Update(chosen), InitialState(chosen, config, OBS, ACT)
 
 
 def leaves(tree):

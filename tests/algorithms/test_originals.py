@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from edp.algorithms import ALGORITHMS, AWAC, CQL, DT, IQL, TD3BC
+from edp.algorithms import ALGORITHMS, AWAC, CQL, DT, IQL, TD3BC, InitialState, Update
 from edp.algorithms.cql import conservative_gap
 from edp.algorithms.crr import advantage_over
 from edp.config import defaults
@@ -171,14 +171,10 @@ def test_every_original_trains(preset):
     ]
     chosen, config = defaults.resolve(classes, [*layers, ("small", SMALL | {"lr_decay": 100})], {}).parts
     chosen.check(config)
-
-    def init(key):
-        return chosen.init(config.build(OBS, ACT, key), OBS, ACT, key)
-
-    before = train.init_states(init, seed_keys(range(1)))
+    before = train.init_states(InitialState(chosen, config, OBS, ACT), seed_keys(range(1)))
     data, keys = make_data(chosen.learns_from), train.epoch_keys(seed_keys(range(1)), 1, 4)
     kept = jax.tree.map(jnp.copy, before)
-    after, metrics, _ = train.epoch(chosen.update, before, data, keys, batch_size=16)
+    after, metrics, _ = train.epoch(Update(chosen), before, data, keys, batch_size=16)
     for part in ("policy", "critic", "value"):
         if getattr(kept, part, None) is not None:
             pairs = zip(leaves(getattr(kept, part).model), leaves(getattr(after, part).model), strict=True)

@@ -139,6 +139,30 @@ def change_config(folder: Path, part: str, **options) -> None:
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
 
 
+def make_sweep(folder: Path, trials: list[dict], rungs=(), **plan) -> Path:
+    """Write a sweep. A trial has ``values``, perhaps ``again``, and what ``make`` takes; without a level it waits."""
+    folder.mkdir(parents=True)
+    usual = {
+        "train": {},
+        "content": {"space": {}},
+        "search": {"metric": "score"},
+        "stopping": {"first": 0, "factor": 2},
+    }
+    (folder / "sweep.json").write_text(json.dumps({"schema": 1} | usual | plan), encoding="utf-8")
+    rows = []
+    for number, trial in enumerate(trials):
+        options = dict(trial)
+        values, again = options.pop("values"), options.pop("again", None)
+        rows.append({"number": number, "name": f"{number:04d}", "values": values, "again": again})
+        if "level" in options:
+            make(folder / f"{number:04d}", **options)
+            change_config(folder / f"{number:04d}", "training", steps=12_000)
+    write(folder / "trials.jsonl", rows)
+    rows = [dict(zip(("number", "rung", "stops"), row, strict=True)) | {"value": 1.0} for row in rungs]
+    write(folder / "rungs.jsonl", rows)
+    return folder
+
+
 def ablate(folder: Path, name: str, values=(1, 2, 4), seeds: int = 2, **changes) -> None:
     """Write an ablation of a run, with these ``changes`` to its content."""
     scores = np.arange(len(values) * seeds * 3.0).reshape(len(values), seeds, 3)

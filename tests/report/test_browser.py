@@ -5,10 +5,12 @@ import shutil
 import time
 
 import pytest
-from fake import HOSTILE, entries, look, make, make_own, verdict, write
+from fake import HOSTILE, entries, look, make, make_own, make_sweep, verdict, write
 
 from edp.report.page import build_page
 from edp.report.paper_tables import paper_tables
+from edp.report.sweep import sweep_parts
+from edp.report.sweep_results import read_sweep
 from support.browser import errors, needs_chromium, open_browser, preferring, sized, unreadable, webdriver
 from support.untraced import untraced
 
@@ -224,6 +226,26 @@ def test_text_can_be_read(browser, page, scheme):
         browser.get(page.as_uri())
         see_all(browser)
         assert unreadable(browser) == []
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+def test_a_sweep_fits_into_the_window(browser, tmp_path, width):
+    trials = [
+        {"values": {"lr": 1e-3 * (i + 1), "hidden": [[64, 64], [16]][i % 2], HOSTILE: i % 3}, "level": 40 + 5 * i}
+        for i in range(8)
+    ]
+    folder = make_sweep(tmp_path / "s", [*trials, trials[7] | {"again": 7, "level": 73}], [(0, 3000, True)])
+    file = tmp_path / "report.html"
+    page = build_page(entries(folder), "t", sweeps={"s": sweep_parts(read_sweep(folder))})
+    file.write_text(page, encoding="utf-8")
+    with sized(browser, width):
+        browser.get(file.as_uri())
+        see_all(browser)
+        assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+        loaded = "return [...document.querySelectorAll('img')].map((each) => each.complete && each.naturalWidth > 200)"
+        assert browser.execute_script(loaded) == [True] * 4
+        assert unreadable(browser) == [] and errors(browser) == []
+        assert browser.execute_script("return window.hacked") is None
 
 
 def test_two_hundred_runs_respond(browser, tmp_path):

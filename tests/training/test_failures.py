@@ -13,10 +13,16 @@ from edp.cli import main
 from edp.files import write_errors
 from edp.runs.checkpoints import Checkpoints
 from edp.runs.directory import Run
+from edp.training.epoch import PROGRAMS
 from support.small_run import EPOCH, STEPS, arrays, assert_same, command, digest, train
 
 DAMAGES = int(os.environ.get("EDP_DAMAGES", "3"))
 WRITES = 27  # of JSON and logs in a run of 200 steps
+
+
+def forget_programs():
+    jax.clear_caches()
+    PROGRAMS.clear()
 
 
 class TestNaN:
@@ -34,9 +40,11 @@ class TestNaN:
             bad = (state.step >= at) & jax.numpy.isin(batch.reward[0], rows)
             return state, metrics | {"critic_loss": jax.numpy.where(bad, jax.numpy.nan, metrics["critic_loss"])}
 
-        return lambda rows, at: monkeypatch.setattr(
+        forget_programs()  # they are shared by algorithms with equal options
+        yield lambda rows, at: monkeypatch.setattr(
             TD3BC, "update", lambda self, state, batch, key: spoilt(self, state, batch, key, rows=rows, at=at)
         )
+        forget_programs()
 
     def test_of_all_seeds_stops_the_run_with_its_last_good_checkpoint(
         self, spoil, hopper_file, whole, tmp_path, capsys

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -15,10 +15,12 @@ from edp.acting.fitted_q import FittedQ
 from edp.acting.model import ModelFit, with_memory
 from edp.acting.replay import Replay, choose_stretches, find_support, read_stretches, replay, stretch_bounds
 from edp.acting.selection import Selection, select_action
-from edp.acting.verdict import Gains, Verdict, bootstrap_interval, give_verdict, sums_by_episode
+from edp.acting.verdict import Gains, Verdict, bootstrap_interval, gain_over, give_verdict, sums_by_episode
+from edp.config.spec import EvalOptions
 from edp.data.dataset import Dataset
 from edp.data.episodes import episode_spans, take_rows
 from edp.options import option
+from edp.runs.rows import finite_or_none
 
 LONGEST = 150  # steps of a stretch, if none are given
 MEMORY = 1 / 6  # the memory of the model's state is this share of a stretch
@@ -41,6 +43,20 @@ class Judgement(NamedTuple):
     verdict: Verdict
     values: list[float]  # NaN for a seed that failed
     gains: Gains
+
+
+def judgement_row(
+    step: int, judgement: Judgement, last: Judgement, acting: EvalOptions, options: JudgeOptions
+) -> dict[str, Any]:
+    """A judgement as a row of ``offline.jsonl``, with the gain over the ``last`` checkpoint of the run."""
+    return {
+        "step": step,
+        "values": finite_or_none(judgement.values),
+        "verdict": judgement.verdict.to_json(),
+        "gains": judgement.gains.to_json(),
+        "over_last": list(gain_over(judgement.gains, last.gains)),
+        "options": asdict(acting) | asdict(options),
+    }
 
 
 class Judge:

@@ -14,6 +14,7 @@ import numpy as np
 from edp.acting.actors import Actors
 from edp.acting.selection import act
 from edp.acting.usable import action_distance, action_faults, value_faults
+from edp.algorithms import Update
 from edp.config.spec import Spec
 from edp.data.dataset import Dataset
 from edp.devices import processes
@@ -35,8 +36,8 @@ class Validation(NamedTuple):
     faults: tuple[str, ...] = ()  # why a policy cannot be used
 
 
-@partial(jax.jit, static_argnames=("update", "batch_size"))
-def validation_losses(update, states, data, key, *, batch_size: int) -> dict[str, jax.Array]:
+@partial(jax.jit, static_argnames="batch_size")
+def validation_losses(update: Update, states, data, key, *, batch_size: int) -> dict[str, jax.Array]:
     """The metrics of an update that is not applied: means over some batches, for each seed."""
 
     def losses_of_seed(state):
@@ -95,7 +96,7 @@ class Validator:
         """Validate all seeds, and record the result in the run."""
         start, training = time.perf_counter(), self.spec.training
         own = processes.local_part(states)
-        update, key = self.spec.algorithm.update, jax.random.key(0)
+        update, key = Update(self.spec.algorithm), jax.random.key(0)
         losses = jax.device_get(validation_losses(update, own, self.data, key, batch_size=training.batch_size))
         heard = processes.exchange(({name: value.tolist() for name, value in losses.items()}, self.actions(own)))
         metrics = {name: [value for part, _ in heard for value in part[name]] for name in losses}

@@ -12,6 +12,7 @@ from edp.algorithms.crr import CRR
 from edp.algorithms.dac import DAC
 from edp.algorithms.dt import DT
 from edp.algorithms.initial import InitialState
+from edp.algorithms.inputs import Update
 from edp.algorithms.iql import IQL
 from edp.algorithms.onestep import OneStep
 from edp.algorithms.rebrac import ReBRAC
@@ -48,4 +49,5 @@ __all__ = [
     "Metrics",
     "OneStep",
     "ReBRAC",
+    "Update",
 ]

@@ -13,7 +13,17 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from edp.algorithms.base import Learner, Loss, Metrics, adam, descend, for_each_member, init_learner, learning_rate
+from edp.algorithms.base import (
+    Learner,
+    Loss,
+    Metrics,
+    adam,
+    descend,
+    for_each_member,
+    init_learner,
+    is_zero,
+    learning_rate,
+)
 from edp.algorithms.losses import critic_loss
 from edp.algorithms.weighted import Weight, fixed_advantage, weighted_loss
 from edp.batches import Transitions
@@ -30,12 +40,14 @@ class Actor:
     """An algorithm that trains a policy."""
 
     lr: float = option(3e-4, "Adam's learning rate", low=0.0)
-    lr_warmup: int = option(0, "steps over which the learning rate rises from 0", low=0)
-    lr_decay: int = option(0, "step at which a cosine decay of the learning rate reaches 0 (0: no decay)", low=0)
+    lr_warmup: int = option(0, "steps over which the learning rate rises from 0", low=0, is_input=True)
+    lr_decay: int = option(
+        0, "step at which a cosine decay of the learning rate reaches 0 (0: no decay)", low=0, is_input=True
+    )
     clip: float = option(5.0, "largest norm of a network's gradient", low=0.0)
     tau: float = option(0.005, "fraction by which targets move towards their networks per update", low=0.0, high=1.0)
-    policy_target_every: int = option(5, "steps between moves of the target policy", low=1)
-    policy_target_after: int = option(1000, "steps before the first move of the target policy", low=0)
+    policy_target_every: int = option(5, "steps between moves of the target policy", low=1, is_input=True)
+    policy_target_after: int = option(1000, "steps before the first move of the target policy", low=0, is_input=True)
 
     learns_from: ClassVar[str] = "transitions"
     uses: ClassVar[tuple[str, ...]] = ()
@@ -47,6 +59,8 @@ class Actor:
     recipe: ClassVar[Mapping[str, Any]] = {}
     recipe_for_narrow_data: ClassVar[Mapping[str, Any]] = {}
     recipe_for_sparse_rewards: ClassVar[Mapping[str, Any]] = {}
+    # Demonstrations go on smoothly from step to step, and an action that is drawn anew in every step does not.
+    recipe_for_smooth_actions: ClassVar[Mapping[str, Any]] = {"initial_noise": 0.0}
 
     def check(self, policy: PolicyConfig) -> None:
         if policy.reads_histories:
@@ -93,7 +107,7 @@ class ActorCritic(Actor):
     critics: int = option(2, "number of Q-networks", low=1, high=1000)
     ensemble: str = option("min", "how Q-networks are combined: min, or mean-std (mean - rho · std)")
     rho: float = option(1.0, "weight of the std in mean-std", low=0.0)
-    ramp: int = option(0, "steps over which `loss_weight` grows from 0 to its value", low=0)
+    ramp: int = option(0, "steps over which `loss_weight` grows from 0 to its value", low=0, is_input=True)
     advantages: str = option("raw", "scale of advantages: raw, or standard (divided by their std, weights of mean 1)")
 
     recipe: ClassVar[Mapping[str, Any]] = {
@@ -121,14 +135,15 @@ class ActorCritic(Actor):
 
     def at(self: Same, step: Int[Array, ""]) -> Same:
         """These hyper-parameters with the ``loss_weight`` of a step."""
-        if not self.ramp:
+        if is_zero(self.ramp):
             return self
         return replace(self, loss_weight=self.loss_weight * jnp.minimum(1.0, step / self.ramp))
 
     @property
     def optimiser(self) -> optax.GradientTransformation:
         """The optimiser of the policy."""
-        return adam(learning_rate(self.policy_lr or self.lr, self.lr_warmup, self.lr_decay), self.clip)
+        lr = self.lr if is_zero(self.policy_lr) else self.policy_lr
+        return adam(learning_rate(lr, self.lr_warmup, self.lr_decay), self.clip)
 
     @property
     def value_optimiser(self) -> optax.GradientTransformation:
@@ -245,7 +260,7 @@ class TDActorCritic(ActorCritic):
         def value(key: PRNGKeyArray) -> Float[Array, "members n"]:
             sample_key, noise_key = jax.random.split(key)
             action = policy.sample(batch.next_obs, sample_key)
-            if self.target_noise:
+            if not is_zero(self.target_noise):
                 noise = self.target_noise * jax.random.normal(noise_key, action.shape, action.dtype)
                 action = jnp.clip(action + jnp.clip(noise, -0.5, 0.5), -1, 1)
             return self.next_values(critic, batch, action)

@@ -12,6 +12,7 @@ from edp.policies.base import Policy, PolicyConfig
 
 TINY = 1e-30  # the smallest norm that is divided by
 Metrics = dict[str, Float[Array, ""]]
+Number = float | int | Array  # a hyper-parameter: a number, or an input of a compiled program
 Loss = tuple[Float[Array, ""], Metrics]
 
 
@@ -33,6 +34,7 @@ class Algorithm(Protocol):
     recipe: ClassVar[Mapping[str, Any]]  # values of the preset ``quick`` for this algorithm
     recipe_for_narrow_data: ClassVar[Mapping[str, Any]]  # the same, for data with few rows or smooth actions
     recipe_for_sparse_rewards: ClassVar[Mapping[str, Any]]  # the same, for data with sparse rewards
+    recipe_for_smooth_actions: ClassVar[Mapping[str, Any]]  # the same, for data with smooth actions alone
 
     def check(self, policy: PolicyConfig) -> None:
         """Raise a ``UserError`` that says why the algorithm cannot train this policy, and which it can."""
@@ -64,7 +66,7 @@ def descend(
     learner: Learner,
     loss: Callable[[Any], Loss],
     optimiser: optax.GradientTransformation,
-    tau: float | Array,
+    tau: Number,
 ) -> tuple[Learner, Metrics]:
     """One gradient step on ``loss(model)``, then one step of the target towards the model."""
     grads, metrics = jax.grad(loss, has_aux=True)(learner.model)
@@ -73,19 +75,33 @@ def descend(
     return Learner(model, optax.incremental_update(model, learner.target, tau), opt), metrics
 
 
-def adam(lr: optax.ScalarOrSchedule, clip: float) -> optax.GradientTransformation:
+def adam(lr: optax.ScalarOrSchedule, clip: Number) -> optax.GradientTransformation:
     """Adam on gradients whose global norm is at most ``clip``."""
     return optax.chain(optax.stateless(lambda grads, _: clip_by_norm(grads, clip)), optax.adam(lr))
 
 
-def learning_rate(lr: float, warmup: int, decay: int) -> optax.ScalarOrSchedule:
+def learning_rate(lr: Number, warmup: Number, decay: Number) -> optax.ScalarOrSchedule:
     """A constant rate, or one that rises linearly for ``warmup`` steps and falls along a cosine to 0 at ``decay``."""
-    if not decay:
-        return optax.linear_schedule(0.0, lr, warmup) if warmup else lr
-    return optax.warmup_cosine_decay_schedule(0.0 if warmup else lr, lr, min(warmup, decay - 1), decay)
+    if is_zero(warmup) and is_zero(decay):
+        return lr
+
+    def rate(step: Any) -> Any:
+        rising = jnp.asarray(warmup if is_zero(decay) else jnp.minimum(warmup, decay - 1))
+        rise = jnp.where(step < rising, step / jnp.maximum(rising, 1), 1.0)
+        if is_zero(decay):
+            return lr * rise
+        share = jnp.clip((step - rising) / (decay - rising), 0.0, 1.0)
+        return lr * rise * 0.5 * (1 + jnp.cos(jnp.pi * share))
+
+    return rate
 
 
-def clip_by_norm(grads: Any, max_norm: float) -> Any:
+def is_zero(number: Number) -> bool:
+    """Whether a hyper-parameter is 0. If it is not, it may be an input of the program that is being compiled."""
+    return isinstance(number, int | float) and number == 0
+
+
+def clip_by_norm(grads: Any, max_norm: Number) -> Any:
     """The gradients, scaled to a global norm of at most ``max_norm``.
 
     This multiplies by one factor, which the compiler fuses with Adam. Optax's own clipping divides every array.

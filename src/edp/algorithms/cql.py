@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from edp.algorithms.actor_critic import TDActorCritic, TDState
-from edp.algorithms.base import Learner, Loss, Metrics, descend, init_learner
+from edp.algorithms.base import Learner, Loss, Metrics, descend, init_learner, is_zero
 from edp.algorithms.losses import critic_loss
 from edp.algorithms.td3bc import normalised_mean
 from edp.batches import Transitions
@@ -67,7 +67,7 @@ class CQL(TDActorCritic):
         state = super().init(policy, obs_dim, act_dim, key)
         if not self.tune_entropy:
             return state
-        return TunedState(*state, init_learner(jnp.asarray(math.log(self.entropy)), self.optimiser))
+        return TunedState(*state, init_learner(jnp.log(jnp.asarray(self.entropy, float)), self.optimiser))
 
     def update(self, state: Any, batch: Transitions, key: PRNGKeyArray) -> tuple[Any, Metrics]:
         """The update of ``TDActorCritic``. With ``tune_entropy``, the entropy's weight also makes a step.
@@ -115,7 +115,7 @@ class CQL(TDActorCritic):
         """The imitation loss, minus the smaller Q divided by mean |Q|, minus the weighted entropy of the policy."""
         fit_key, sample_key = jax.random.split(key)
         fit = policy.fit(batch.obs, batch.action, fit_key)
-        if self.tune_entropy or self.entropy:
+        if self.tune_entropy or not is_zero(self.entropy):
             action, log_prob = policy.sample_with_log_prob(batch.obs, sample_key)
         else:
             action, log_prob = fit.action, jnp.zeros(())

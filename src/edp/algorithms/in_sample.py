@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from edp.algorithms.actor_critic import ActorCritic
-from edp.algorithms.base import Learner, Metrics, descend
+from edp.algorithms.base import Learner, Metrics, Number, descend
 from edp.algorithms.losses import critic_loss, value_loss
 from edp.algorithms.weighted import WEIGHTED_RECIPE
 from edp.batches import Transitions
@@ -48,7 +48,7 @@ class InSample(ActorCritic):
         )
 
     def update_value(
-        self, state: InSampleState, batch: Transitions, expectile: float
+        self, state: InSampleState, batch: Transitions, expectile: Number
     ) -> tuple[Learner, Array, Metrics]:
         """The learner of V after one step towards the expectile of Q, and the Q of the batch."""
         q = self.low(state.critic.target(batch.obs, batch.action))

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from edp.algorithms.base import Loss
+from edp.algorithms.base import Loss, Number
 from edp.batches import Transitions
 from edp.networks import MLP, Critic
 
@@ -15,7 +15,7 @@ def critic_loss(critic: Critic, batch: Transitions, target: Float[Array, " n"]) 
     return loss, {"critic_loss": loss, "q_data": q.mean()}
 
 
-def value_loss(value: MLP, obs: Float[Array, "n obs"], target: Float[Array, " n"], expectile: float) -> Loss:
+def value_loss(value: MLP, obs: Float[Array, "n obs"], target: Float[Array, " n"], expectile: Number) -> Loss:
     """Expectile regression of V: mean |expectile - 1(u < 0)| u² with u = target - V. With 0.5, V learns the mean."""
     u = target - value(obs)[:, 0]
     loss = jnp.mean(jnp.where(u < 0, 1 - expectile, expectile) * u**2)

@@ -17,7 +17,9 @@ from edp.options import option
 class OneStep(InSample):
     """Hyper-parameters and update of OneStep RL."""
 
-    evaluation_steps: int = option(50_000, "steps of policy evaluation and cloning, before policy improvement", low=1)
+    evaluation_steps: int = option(
+        50_000, "steps of policy evaluation and cloning, before policy improvement", low=1, is_input=True
+    )
     temperature: float = option(3.0, "how strongly advantages are weighted: exp(temperature · advantage)", low=0.0)
     max_weight: float = option(100.0, "largest weight", low=0.0)
 

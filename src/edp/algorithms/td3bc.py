@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from edp.algorithms.actor_critic import TDActorCritic
-from edp.algorithms.base import TINY, Loss
+from edp.algorithms.base import TINY, Loss, Number
 from edp.batches import Transitions
 from edp.errors import unknown
 from edp.networks import Critic
@@ -63,21 +63,21 @@ Actions = Float[Array, "n act"]
 Values = Callable[[Actions], Float[Array, " n"]]
 
 
-def gain_in_values(values: Values, fit: Fit, data: Actions, weight: float | Array) -> tuple[Array, Array]:
+def gain_in_values(values: Values, fit: Fit, data: Actions, weight: Number) -> tuple[Array, Array]:
     """Q of the actions, and mean Q / mean |Q|."""
     del data, weight
     q = values(fit.action)
     return q, normalised_mean(q)
 
 
-def gain_in_rewards(values: Values, fit: Fit, data: Actions, weight: float | Array) -> tuple[Array, Array]:
+def gain_in_rewards(values: Values, fit: Fit, data: Actions, weight: Number) -> tuple[Array, Array]:
     """Q of the actions, and mean Q."""
     del data, weight
     q = values(fit.action)
     return q, q.mean()
 
 
-def gain_in_slopes(values: Values, fit: Fit, data: Actions, weight: float | Array) -> tuple[Array, Array]:
+def gain_in_slopes(values: Values, fit: Fit, data: Actions, weight: Number) -> tuple[Array, Array]:
     """Q of the actions, and the mean of their product with dQ/da, in units of the RMS of dQ/da.
 
     Its gradient with respect to the actions is that of mean Q, scaled to the same size on every task.
@@ -87,7 +87,7 @@ def gain_in_slopes(values: Values, fit: Fit, data: Actions, weight: float | Arra
     return q, jnp.mean(slope / (root_mean_square(slope) + TINY) * fit.action)
 
 
-def gain_in_spreads(values: Values, fit: Fit, data: Actions, weight: float | Array) -> tuple[Array, Array]:
+def gain_in_spreads(values: Values, fit: Fit, data: Actions, weight: Number) -> tuple[Array, Array]:
     """Q of the actions, and the mean of their product with a pull that shifts samples by standard deviations.
 
     Let v be the variance of the data's actions around the policy's, for each dimension. Among all shifts with the same
@@ -107,7 +107,7 @@ def gain_in_spreads(values: Values, fit: Fit, data: Actions, weight: float | Arr
 
 
 def without_shift(
-    measured: Float[Array, "1 act"], square_slope: Float[Array, "1 act"], weight: float | Array
+    measured: Float[Array, "1 act"], square_slope: Float[Array, "1 act"], weight: Number
 ) -> tuple[Float[Array, "1 act"], Float[Array, ""]]:
     """The variance v of the data's actions, and the RMS of √v · dQ/da, where the policy is shifted by ``weight`` steps.
 

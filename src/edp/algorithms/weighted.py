@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from edp.algorithms.base import TINY, Loss
+from edp.algorithms.base import TINY, Loss, Number
 from edp.batches import Transitions
 from edp.errors import unknown
 from edp.policies.base import Fit, Policy
@@ -35,8 +35,8 @@ def weighted_loss(
     *,
     advantage: Advantage,
     weight: Weight,
-    loss_weight: float | Array,
-    bc_weight: float | Array,
+    loss_weight: Number,
+    bc_weight: Number,
     standard: bool = False,
 ) -> Loss:
     """The imitation loss, and -E[f(A) log pi(a|s)] without gradients through the weights f(A).
@@ -64,7 +64,7 @@ def fixed_advantage(advantage: Float[Array, " n"]) -> Advantage:
     return lambda fit, key: advantage
 
 
-def exponential(scale: float, bound: float) -> Weight:
+def exponential(scale: Number, bound: Number) -> Weight:
     """min(exp(scale · A), bound)."""
     return lambda advantage: jnp.minimum(jnp.exp(scale * advantage), bound)
 
@@ -74,19 +74,19 @@ def binary(advantage: Float[Array, " n"]) -> Float[Array, " n"]:
     return (advantage > 0).astype(advantage.dtype)
 
 
-def softmax(scale: float) -> Weight:
+def softmax(scale: Number) -> Weight:
     """exp(scale · A), normalised to a mean of 1 over the batch."""
     return lambda advantage: jax.nn.softmax(scale * advantage) * advantage.shape[0]
 
 
-WEIGHTS: dict[str, Callable[[float, float], Weight]] = {  # from the scale of advantages, and the largest weight
+WEIGHTS: dict[str, Callable[[Number, Number], Weight]] = {  # from the scale of advantages, and the largest weight
     "exp": exponential,
     "binary": lambda scale, bound: binary,
     "softmax": lambda scale, bound: softmax(scale),
 }
 
 
-def weight_by_name(name: str, scale: float, bound: float) -> Weight:
+def weight_by_name(name: str, scale: Number, bound: Number) -> Weight:
     """The function of ``WEIGHTS`` with this name."""
     if name not in WEIGHTS:
         raise unknown("choice of `weights`", name, WEIGHTS)

@@ -17,7 +17,7 @@ import numpy as np
 
 from edp.acting.actors import Actors
 from edp.acting.rollout import Pool, roll_out_policies
-from edp.algorithms import ALGORITHMS, InitialState
+from edp.algorithms import ALGORITHMS, InitialState, Update
 from edp.bench.flops import gemm, matmul_flops, time_call
 from edp.config import defaults
 from edp.data.dataset import Dataset
@@ -85,7 +85,7 @@ def training_case(algorithm: Any, policy: Any, rows: int = ROWS, seeds: int = 1)
 
     def run():
         nonlocal states
-        states, metrics, _ = epoch(algorithm.update, states, data, step_keys, batch_size=BATCH)
+        states, metrics, _ = epoch(Update(algorithm), states, data, step_keys, batch_size=BATCH)
         return metrics
 
     return Case(run, steps, seeds * flops)

@@ -20,6 +20,7 @@ commands:
   train TASK        train a policy on a task or on your own data; train --resume RUN continues a run
   eval RUN          evaluate the policies of a run, finished or running
   export RUN FILE   write a policy as ONNX, C or StableHLO, to run without JAX
+  sweep FILE        train over a space of options, here or on a Ray cluster; sweep --resume DIR goes on
   runs              list runs: progress, score, state
   report RUN …      one page of any runs: tables, curves, what the policies do
   compare RUN RUN   which algorithm is better, and how certain that is
@@ -39,7 +40,7 @@ options:
 A first run:  edp train local/hopper-medium-expert --steps 10000
 """
 
-COMMANDS = ("train", "eval", "export", "runs", "report", "compare", "ablate", "bench", "data")
+COMMANDS = ("train", "sweep", "eval", "export", "runs", "report", "compare", "ablate", "bench", "data")
 EXIT_USER_ERROR = 2
 GARBAGE_THRESHOLD = 200_000  # objects between collections; with Python's 700, tracing in JAX takes 10 % longer
 

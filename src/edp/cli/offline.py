@@ -1,6 +1,5 @@
 """edp eval RUN --offline, and edp compare for runs without an environment: verdicts from the log alone."""
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from edp.cli.parser import given_options
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
 def judge_run(values: Any) -> int:
     """Judge the checkpoints of a run by its log, write the verdicts into the run, and print them."""
     from edp.acting.actors import Actors
-    from edp.acting.judge import Judge, JudgeOptions
-    from edp.acting.verdict import gain_over
+    from edp.acting.judge import Judge, JudgeOptions, judgement_row
     from edp.cli.locate import find_file
     from edp.cli.progress import counting, note
     from edp.config.spec import EvalOptions, acting_sampler
@@ -25,7 +23,6 @@ def judge_run(values: Any) -> int:
     from edp.runs import load
     from edp.runs.checkpoints import Checkpoints
     from edp.runs.directory import Run
-    from edp.runs.rows import finite_or_none
 
     run = Run.open(values.run)
     spec = load.read_spec(run)
@@ -66,16 +63,7 @@ def judge_run(values: Any) -> int:
                 note(f"judging {what} by the log takes about {show_duration(seconds)}")
             found[checkpoint.step] = judgement = judge(actors, failed)
             last = next(iter(found.values()))
-            run.log_offline(
-                {
-                    "step": checkpoint.step,
-                    "values": finite_or_none(judgement.values),
-                    "verdict": judgement.verdict.to_json(),
-                    "gains": judgement.gains.to_json(),
-                    "over_last": list(gain_over(judgement.gains, last.gains)),
-                    "options": asdict(options) | asdict(judge_options),
-                }
-            )
+            run.log_offline(judgement_row(checkpoint.step, judgement, last, options, judge_options))
             advance(done)
     if not found:
         raise UserError(f"{run.folder}: no checkpoint of it can be used")

@@ -10,7 +10,7 @@ from edp.errors import UserError, printable
 
 DESCRIPTION = """Make one page of any runs, finished or running: scores beside the paper's, curves, what the policies
 do, what differs between the runs, and how to make them again. The page is one file. A folder stands for the runs in
-it."""
+it; if it is that of a sweep, the page begins with the sweep."""
 REPORT_FORMATS = {"html": ".html", "md": ".md", "tex": ".tex"}
 LEAST_SECONDS = 2  # between two readings of the runs with --watch
 
@@ -49,6 +49,7 @@ def main(argv: list[str]) -> int:
     from edp.cli.progress import note
     from edp.files import check_page
     from edp.report import collect
+    from edp.report.sweep_results import find_sweeps
 
     kind = values.format or (values.out.suffix.lstrip(".") if values.out else "html")
     if kind not in REPORT_FORMATS:
@@ -62,15 +63,17 @@ def main(argv: list[str]) -> int:
     if not values.every >= LEAST_SECONDS:
         raise UserError(f"--every must be at least {LEAST_SECONDS}, not {values.every:g}")
     out = values.out or Path("report" + REPORT_FORMATS[kind])
-    found = collect.find_runs(values.runs)
-    if not found:
+    found, sweeps = collect.find_runs(values.runs), find_sweeps(values.runs)
+    if not found and not sweeps:
         raise UserError(f"no runs in {', '.join(map(str, values.runs))}")
-    read = [file for run in found for file in run.glob("*.json*")] + [file for file in [values.bench] if file]
+    read = [file for run in (*found, *sweeps) for file in run.glob("*.json*")] + [
+        file for file in [values.bench] if file
+    ]
     check_page(out, values.out is not None, values.overwrite, read)
     rates = bench_rates(values.bench) if values.bench else None
     if values.look:
         if values.figures:
-            draw_figures(values, collect.read_runs(values.runs), rates)
+            draw_figures(values, collect.read_runs(values.runs), rates, draw_sweeps(values.runs))
         look_at_all(found, values.env)
     drawn = write_report(values, kind, out, rates)
     values.overwrite = True  # with --watch
@@ -125,46 +128,59 @@ def write_report(values, kind: str, out: Path, rates: dict[tuple[str, str], floa
     from edp.report.paper_tables import paper_tables
 
     entries, pictures, figures = read_runs(values.runs), {}, {}
+    sweeps = draw_sweeps(values.runs, with_figures=kind == "html" or bool(values.figures))
     ablated = any((entry.folder / "ablations").is_dir() for entry in entries)
     if values.figures or (kind == "html" and (values.paper or ablated)):
         from edp.drawing import data_uri, save_figures
 
-        figures = draw_figures(values, entries, rates)
+        figures = draw_figures(values, entries, rates, sweeps)
         if values.figures and figures:
             save_figures(figures, values.figures)
-        pictures = {name: data_uri(figure) for name, figure in figures.items() if not name.startswith("curves-")}
+        elsewhere = ("curves-", "sweep-")  # on the page
+        pictures = {name: data_uri(figure) for name, figure in figures.items() if not name.startswith(elsewhere)}
     more = paper_tables(entries, rates) if values.paper else []
     if kind == "html":
         from edp.report.page import build_page
 
-        text = build_page(entries, values.title, more, round(values.every) if values.watch else 0, pictures)
+        text = build_page(entries, values.title, more, round(values.every) if values.watch else 0, pictures, sweeps)
     else:
-        text = tables_text(entries, more, kind)
+        text = tables_text(entries, more, kind, sweeps)
     with write_errors(out):
         write_text(out, text.encode(errors="replace").decode())  # names of folders may not be valid UTF-8
     return bool(values.figures and figures)
 
 
-def draw_figures(values, entries: list, rates: dict[tuple[str, str], float] | None) -> dict:
+def draw_sweeps(folders: list[Path], with_figures: bool = True) -> dict[str, list]:
+    """Read the sweeps among these folders, and make the parts of the report about each, by name."""
+    from edp.report.sweep import sweep_parts
+    from edp.report.sweep_results import read_sweeps
+
+    return {entry.name: sweep_parts(entry, with_figures) for entry in read_sweeps(folders)}
+
+
+def draw_figures(values, entries: list, rates: dict[tuple[str, str], float] | None, sweeps: dict[str, list]) -> dict:
     """Draw the figures, by name. Refuses a folder of --figures that has figures of these names."""
     from edp.drawing import check_figures
     from edp.report.figures import all_figures
+    from edp.report.sweep import sweep_figures
 
     figures = all_figures(entries, rates, values.paper, with_curves=values.figures is not None)
+    figures |= sweep_figures(sweeps)
     if values.figures:
         check_figures(figures, values.figures, values.overwrite)
     return figures
 
 
-def tables_text(entries: list, more: list, kind: str) -> str:
+def tables_text(entries: list, more: list, kind: str, sweeps: dict[str, list]) -> str:
     """Write all tables as Markdown or LaTeX."""
     from edp.files import MADE_BY
     from edp.report.markup import LATEX_PACKAGES, latex, markdown
+    from edp.report.sweep import sweep_tables
     from edp.report.tables import difference_table, result_tables, run_table
 
-    tables = [*result_tables(entries), *more, run_table(entries), difference_table(entries)]
+    tables = [*sweep_tables(sweeps), *result_tables(entries), *more, run_table(entries), difference_table(entries)]
     form, begin = {"md": (markdown, f"<!-- {MADE_BY} -->\n"), "tex": (latex, f"% {MADE_BY}\n{LATEX_PACKAGES}")}[kind]
-    return begin + "\n".join(form(table) for table in tables if table.rows or table.notes)
+    return begin + "\n".join(form(table) for table in tables if table.rows or table.notes or table.lead)
 
 
 def bench_rates(path: Path) -> dict[tuple[str, str], float]:

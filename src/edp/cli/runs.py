@@ -8,8 +8,8 @@ from typing import Any
 from edp.cli.parser import Parser
 
 DESCRIPTION = """List runs: what each trains, how far it is, its score (the mean of the last ten evaluations) or the
-verdict of edp eval --offline, and whether it is running, finished, stopped, killed or failed. Damaged runs are listed
-with the error."""
+verdict of edp eval --offline, and whether it is running, finished, stopped, stopped early (by a sweep), killed or
+failed. Damaged runs are listed with the error."""
 NARROW = 110  # columns of a terminal, below which the table has fewer columns
 
 

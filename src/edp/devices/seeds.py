@@ -12,7 +12,12 @@ from edp.errors import UserError, counted
 
 def seed_keys(seeds: range) -> jax.Array:
     """One random key per seed, sharded over the devices."""
-    return jax.jit(jax.vmap(jax.random.key), out_shardings=seed_sharding(len(seeds)))(np.asarray(seeds))
+    return make_keys(np.asarray(seeds))
+
+
+@jax.jit
+def make_keys(seeds: jax.Array) -> jax.Array:
+    return keep_sharded(jax.vmap(jax.random.key)(seeds))
 
 
 def seed_sharding(seeds: int) -> NamedSharding:

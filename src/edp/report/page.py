@@ -13,16 +13,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 import edp
-from edp.drawing import COLOURS
+from edp.drawing import COLOURS, data_uri
 from edp.errors import counted
 from edp.report.behaviour import BEHAVIOUR, policy_behaviour
 from edp.report.collect import Entry
 from edp.report.curves import task_charts
 from edp.report.markup import Table
 from edp.report.offline import WORDS
+from edp.report.sweep import Part
 from edp.report.tables import common_versions, difference_table, result_tables, run_commands, run_table
 
-RUN_STATES = ("finished", "running", "stopped", "failed", "killed", "damaged")
+RUN_STATES = ("finished", "running", "stopped early", "stopped", "failed", "killed", "damaged")
 
 
 def build_page(
@@ -31,8 +32,9 @@ def build_page(
     more: Sequence[Table] = (),
     refresh: int = 0,
     pictures: Mapping[str, str] = {},
+    sweeps: Mapping[str, Sequence[Part]] = {},
 ) -> str:
-    """Return the page as text, with ``more`` tables and ``pictures`` (data URIs by name).
+    """Return the page as text, with ``more`` tables, ``pictures`` (data URIs by name), and ``sweeps`` by name.
 
     The page reloads itself every ``refresh`` seconds, if that is not 0.
     """
@@ -55,6 +57,7 @@ def build_page(
         script=Markup(script),
         digest=digest,
         states=(*RUN_STATES, *WORDS),
+        sweeps={name: [(part, pictures_of(part)) for part in parts] for name, parts in sweeps.items()},
         tables=result_tables(entries),
         runs=run_table(entries),
         scored=any(entry.curve is not None for entry in entries),
@@ -65,6 +68,11 @@ def build_page(
         data=data,
         json=Markup(script_json(data)),
     )
+
+
+def pictures_of(part: Part) -> dict[str, str]:
+    """Render the figures of a part of a sweep."""
+    return {name: data_uri(figure) for name, figure in part.figures.items()}
 
 
 def describe_states(entries: list[Entry]) -> str:

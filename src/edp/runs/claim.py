@@ -26,8 +26,8 @@ class RunRemovedError(UserError):
 class Claim:
     """The claim on a directory, while this process holds it."""
 
-    def __init__(self, folder: Path):
-        self.folder = folder
+    def __init__(self, folder: Path, use: str = "training in it"):
+        self.folder, self.use = folder, use
         self.lock: tuple[int, int] | None = None  # device and inode of the lock file that this process holds
 
     @contextmanager
@@ -39,7 +39,7 @@ class Claim:
             try:
                 lock.acquire()
             except Timeout:
-                raise UserError(f"{self.folder}: another process is training in it") from None
+                raise UserError(f"{self.folder}: another process is {self.use}") from None
         try:
             with write_errors(self.folder):
                 remove_temporary(self.folder)

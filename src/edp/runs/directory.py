@@ -57,9 +57,13 @@ class Run:
         if folder.exists() and not (folder.is_dir() and all(entry.name.startswith(".") for entry in folder.iterdir())):
             raise RunExistsError(folder)
 
+    @staticmethod
+    def is_in(folder: Path) -> bool:
+        return (folder / "config.json").is_file()
+
     @classmethod
     def open(cls, folder: Path) -> "Run":
-        if not (folder / "config.json").is_file():
+        if not cls.is_in(folder):
             raise UserError(f"{folder}: not a run directory (no config.json in it)")
         refuse_odd_entries(folder)
         run = cls(folder)
@@ -109,7 +113,10 @@ class Run:
 
     @property
     def status(self) -> Row:
-        """The state of the run (running, finished, stopped, failed, killed), the steps done, and what went wrong."""
+        """The state of the run, the steps done, and what went wrong.
+
+        States are running, finished, stopped, stopped early (by a sweep), failed and killed.
+        """
         return self.status_after(next((row["step"] for row in self._rows_backwards("metrics.jsonl")), 0))
 
     def status_after(self, step: int) -> Row:

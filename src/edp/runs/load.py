@@ -12,6 +12,7 @@ from edp.algorithms import InitialState
 from edp.config.spec import Spec, lists_to_tuples
 from edp.data import formats
 from edp.data.dataset import Dataset, fingerprint, read_dataset
+from edp.data.log import Log
 from edp.data.tasks import Task
 from edp.envs.make import import_env
 from edp.errors import UserError
@@ -110,18 +111,21 @@ def offline_step(rows: list[Row], steps: Iterable[int]) -> int | None:
     return max(better, key=lambda step: better[step]) if better else max(judged, default=None)
 
 
-def read_run_data(run: Run, spec: Spec, place: str) -> Dataset:
-    """The data set of a run, in its units. Refuses data that the run was not trained on."""
+def read_run_data(run: Run, spec: Spec, place: str, log: Log | None = None) -> Dataset:
+    """The data set of a run, in its units, from a place or from an open log.
+
+    Refuses data that the run was not trained on.
+    """
     columns = run.config.get("columns")
     columns = lists_to_tuples(columns) if isinstance(columns, dict) else {}
-    log = formats.open_log(place, columns, spec.task.episode_limit or None)
+    log = log or formats.open_log(place, columns, spec.task.episode_limit or None)
     log = replace(log, limit=spec.data.episode_limit)
     dataset = read_dataset(log, spec.task.episode_return, on_disk=spec.data.block > 0)
     if dataset.obs.shape[1:] + dataset.action.shape[1:] == spec.units.dims:
         dataset = spec.units.convert_dataset(dataset, log)
         if run.config.get("data_sha256") in (None, fingerprint(dataset)):
             return dataset
-    raise UserError(f"{place}: not the data that {run.folder} was trained on")
+    raise UserError(f"{place or log.name}: not the data that {run.folder} was trained on")
 
 
 def locate_run_data(run: Run, spec: Spec, find_file: Callable[[Task], Path], advice: str | None = None) -> str:

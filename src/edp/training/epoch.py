@@ -1,6 +1,5 @@
 """An epoch as one compiled program: steps are a scan, seeds a map, devices a sharding of the seeds."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -8,24 +7,25 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
+from edp.algorithms import InitialState, Update
 from edp.devices.seeds import keep_sharded, map_seeds, seed_sharding
 
 
-@partial(jax.jit, static_argnames="init")
-def init_states(init: Callable[[Any], Any], keys: jax.Array) -> Any:
+@jax.jit
+def init_states(init: InitialState, keys: jax.Array) -> Any:
     """``init(key)`` for every seed, stacked."""
     return keep_sharded(jax.vmap(init)(keys))
 
 
-@partial(jax.jit, static_argnames=("update", "batch_size"), donate_argnames="states")
-def epoch(update, states, data, keys, *, batch_size: int):
+@partial(jax.jit, static_argnames="batch_size", donate_argnames="states")
+def epoch(update: Update, states, data, keys, *, batch_size: int):
     """Call ``update(state, batch, key)`` once per key of every seed.
 
     ``data`` is anything on the device with a method ``draw(key, size)``. Returns the new states, the metrics as means
     over the steps, and the faults (see ``first_faults``).
     """
 
-    def train_seed(data, state, keys):
+    def train_seed(update, data, state, keys):
         def step(state, key):
             batch_key, update_key = jax.random.split(key)
             return update(state, data.draw(batch_key, batch_size), update_key)
@@ -34,14 +34,29 @@ def epoch(update, states, data, keys, *, batch_size: int):
         means = jax.tree.map(lambda value: value.mean(axis=0), metrics)
         return state, means, first_faults(state, metrics, len(keys))
 
-    def train_seeds(states, keys, data):
-        return map_seeds(partial(train_seed, data))(states, keys)
+    def train_seeds(states, keys, update, data):
+        return map_seeds(partial(train_seed, update, data))(states, keys)
 
     one, all_ = PartitionSpec("seed"), PartitionSpec()
     mesh = seed_sharding(keys.shape[0]).mesh
-    return jax.shard_map(train_seeds, mesh=mesh, in_specs=(one, one, all_), out_specs=one, check_vma=False)(
-        states, keys, data
+    return jax.shard_map(train_seeds, mesh=mesh, in_specs=(one, one, all_, all_), out_specs=one, check_vma=False)(
+        states, keys, update, data
     )
+
+
+PROGRAMS: dict[Any, Any] = {}  # compiled epochs of this process, the last ones used
+MOST_PROGRAMS = 16
+
+
+def compile_epoch(*arguments: Any, batch_size: int) -> Any:
+    """``epoch`` compiled for such arguments. The runs of a process share programs."""
+    leaves, structure = jax.tree.flatten(arguments)
+    shapes = tuple((jax.typeof(leaf), getattr(leaf, "sharding", None)) for leaf in leaves)
+    key = structure, shapes, batch_size
+    PROGRAMS[key] = PROGRAMS.pop(key, None) or epoch.lower(*arguments, batch_size=batch_size).compile()
+    while len(PROGRAMS) > MOST_PROGRAMS:
+        del PROGRAMS[next(iter(PROGRAMS))]
+    return PROGRAMS[key]
 
 
 def first_faults(state: Any, metrics: dict[str, jax.Array], steps: int) -> dict[str, jax.Array]:

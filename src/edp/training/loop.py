@@ -1,7 +1,7 @@
 """Training from the first step to the last, as a stream of events that the caller shows."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +14,7 @@ import numpy as np
 from edp.acting.evaluator import Evaluation, Evaluator
 from edp.acting.rollout import StoppedError
 from edp.acting.validation import Validation, Validator, limit_rows
-from edp.algorithms import InitialState
+from edp.algorithms import InitialState, Update
 from edp.batches import Packed
 from edp.config.spec import Spec
 from edp.data import episodes, stream
@@ -30,7 +30,7 @@ from edp.runs.logs import find_lost_rows
 from edp.runs.rows import finite_or_none
 from edp.runs.scores import nan_mean
 from edp.training.batch_source import make_batch_source
-from edp.training.epoch import epoch, epoch_keys, init_states, initial_keys
+from edp.training.epoch import compile_epoch, epoch_keys, init_states, initial_keys
 
 
 class Compiled(NamedTuple):
@@ -76,7 +76,7 @@ class Experiment:
         """``dataset`` is in the spec's units (see ``Units.convert_dataset``)."""
         self.spec = spec
         self.evaluator = Evaluator(spec) if spec.task.env else None
-        self.keys = seed_keys(spec.seeds)
+        self.keys, self.update = seed_keys(spec.seeds), Update(spec.algorithm)
         options = spec.data
         parts = episodes.prepare_episodes(dataset, options.rewards, options.best, options.validation, options.best_of)
         self.data = self.place_data(parts.learned)
@@ -125,7 +125,7 @@ class Experiment:
         again = "and cannot be made again" if lost.step is None else f"so training goes on from step {self.step:,}"
         return Resumed(self.step, (*notes, *(f"{text}, {again}" for text in lost.notes)))
 
-    def run(self, run: Run, stopping: Callable[[], bool] = lambda: False) -> Iterator[Event]:
+    def run(self, run: Run, stopping: Callable[[], bool] = lambda: False) -> Generator[Event, None, None]:
         """Train and evaluate until the last step. Raises StoppedError, with everything saved, after ``stopping()``."""
         checkpoints = self.open_checkpoints(run)
         try:
@@ -202,11 +202,10 @@ class Experiment:
         number, first = divmod(self.step, options.epoch_steps)
         length = min(options.epoch_steps - first, options.steps - self.step)
         keys = epoch_keys(self.keys, number + 1, options.epoch_steps, first, length)
-        arguments = self.states, self.data(number), keys
+        arguments = self.update, self.states, self.data(number), keys
         if length not in self.programs:
             start = time.perf_counter()
-            lowered = epoch.lower(self.spec.algorithm.update, *arguments, batch_size=options.batch_size)
-            self.programs[length] = lowered.compile()
+            self.programs[length] = compile_epoch(*arguments, batch_size=options.batch_size)
             yield Compiled(time.perf_counter() - start)
         start = time.perf_counter()
         self.states, metrics, faults = self.programs[length](*arguments)

@@ -133,13 +133,15 @@ def resume_run(
     *,
     steps: int | None = None,
     data: str = "",
+    log: Log | None = None,
     env: str = "",
     command: Sequence[str] = (),
     find_file: Callable[[Task], Path] = locate.find_task_file,
 ) -> Iterator[Ready]:
     """Continue a run after its last good checkpoint, as if it had not stopped.
 
-    ``steps`` is a new total, ``data`` the new place of the data, and ``env`` an environment of the user's code.
+    ``steps`` is a new total, ``data`` the new place of the data, ``log`` the data itself if it is not in a file, and
+    ``env`` an environment of the user's code.
     """
     run = Run.open(folder)
     done = run.status
@@ -156,8 +158,8 @@ def resume_run(
             raise UserError(
                 f"{run.folder}: finished after {counted(done['step'], 'step')}; give more of them with `steps`{missing}"
             )
-        place = formats.absolute(data or locate_run_data(run, spec, find_file))
-        dataset = read_run_data(run, spec, place)
+        place = "" if log else formats.absolute(data or locate_run_data(run, spec, find_file))
+        dataset = read_run_data(run, spec, place, log)
         plan = make_plan(spec, place, config.get("columns") or {}, fingerprint(dataset))
         processes.exchange(plan | {"resumes": True})
         experiment = Experiment(spec, dataset)

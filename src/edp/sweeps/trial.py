@@ -1,0 +1,95 @@
+"""One trial of a sweep: an ordinary run, which is resumed if it was begun, and may be stopped early."""
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from edp.acting.evaluator import Evaluation
+from edp.acting.rollout import StoppedError
+from edp.acting.validation import Validation
+from edp.errors import UserError, first_line
+from edp.runs.directory import Run, RunExistsError
+from edp.runs.sweep import EARLY, PATIENCE, Sweep, Trial, metric_curve, read_result
+from edp.sweeps.halving import Halving
+from edp.sweeps.offline import OfflineValues
+from edp.sweeps.plan import as_request
+from edp.training.loop import TrainingError
+from edp.training.prepare import Ready
+
+
+class Outcome(NamedTuple):
+    """How a call of ``run_trial`` ended."""
+
+    number: int
+    state: str  # finished, stopped early, stopped, failed
+    reason: str = ""
+
+
+def run_trial(
+    folder: Path,
+    number: int,
+    stopping: Callable[[], bool] = lambda: False,
+    on_event: Callable[[Any], None] = lambda event: None,
+) -> Outcome:
+    """Train a trial to its end, until early stopping ends it, or until ``stopping()``."""
+    sweep = Sweep.open(folder)
+    trial = sweep.trial(number)
+    wait_until_free(sweep.run_folder(trial))
+    if read_result(sweep, trial).is_done:
+        return Outcome(number, read_result(sweep, trial).state)
+    try:
+        with open_run(sweep, trial) as ready:
+            return Outcome(number, train(sweep, trial, ready, stopping, on_event))
+    except StoppedError:
+        return Outcome(number, "stopped")
+    except RunExistsError as error:
+        return Outcome(number, "failed", f"{error.folder}: exists, and is not a run; move it away")
+    except (UserError, TrainingError) as error:
+        return Outcome(number, "failed", first_line(error))
+
+
+def open_run(sweep: Sweep, trial: Trial) -> AbstractContextManager[Ready]:
+    """Start the run of a trial, or resume it."""
+    out, request = sweep.run_folder(trial), as_request(lists_to_tuples(sweep.values(trial)))
+    command = ["edp", "sweep", "--resume", str(sweep.folder)]
+    return request.resume(out, command) if Run.is_in(out) else request.start(out, command)
+
+
+def train(
+    sweep: Sweep, trial: Trial, ready: Ready, stopping: Callable[[], bool], on_event: Callable[[Any], None]
+) -> str:
+    """Train, and decide after each evaluation whether the trial goes on. Returns the state at the end."""
+    experiment, run, plan = ready.experiment, ready.run, sweep.plan
+    halving = Halving(sweep, plan["stopping"]["first"], plan["stopping"]["factor"])
+    steps = experiment.spec.training.steps
+    offline = OfflineValues(ready) if sweep.metric == "offline" else None
+
+    def ends_early() -> bool:
+        """A crash may have come between an evaluation and its decision, so all evaluations are looked at."""
+        if offline:
+            offline.judge(run, [*halving.rungs(steps), steps])
+        return halving.stops(trial, metric_curve(run, sweep.metric)[0], steps)
+
+    if not ends_early():
+        with closing(experiment.run(run, stopping)) as events:
+            for event in events:
+                on_event(event)
+                if isinstance(event, Evaluation | Validation) and ends_early():
+                    break
+            else:
+                return "finished"
+    run.set_status(EARLY, experiment.step, failed_seeds=experiment.failed)
+    return EARLY
+
+
+def wait_until_free(folder: Path) -> None:
+    """Wait for the process of a sweep that was killed, which may train for some more seconds."""
+    end = time.monotonic() + PATIENCE
+    while Run.is_in(folder) and Run(folder).is_claimed and time.monotonic() < end:
+        time.sleep(0.2)
+
+
+def lists_to_tuples(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
