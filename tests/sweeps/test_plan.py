@@ -124,6 +124,7 @@ IMPOSSIBLE = {
     "eval_every (20) must be at most": {"stopping": {"first": 10}},
     "unknown choice of --guidance 5": {"space": {"guidance": [5]}},
     "needs held-out episodes": {"search": {"metric": "bc_loss"}},
+    "none.hdf5: no such file": {"train": {"data": "none.hdf5"}},
 }
 
 
@@ -159,6 +160,22 @@ def write_plan(path):
 def test_dry_run_prints_the_trials(small, as_file, capsys):
     assert main(["sweep", str(as_file(small())), "--dry-run"]) == 0
     assert capsys.readouterr().out.splitlines() == ["   0  lr 0.001", "   1  lr 0.0003", "   2  lr 0.0001"]
+
+
+def test_tasks_without_data_are_named_before_anything_runs(small, as_file, fails, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("EDP_DATA", str(tmp_path))
+    monkeypatch.setenv("EDP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    plan = small(space={"task": ["walker2d-medium-v2", "pen-human-v1"]})
+    del plan["train"]["data"]
+    assert "walker2d-medium-v2: walker2d_medium-v2.hdf5 is not in" in fails(
+        "sweep", as_file(plan), "--engine", "serial", "--out", tmp_path / "out"
+    )
+    assert not (tmp_path / "out").exists()
+    assert main(["sweep", str(tmp_path / "plan.toml"), "--dry-run"]) == 0
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 2
+    assert [line.split(":")[1].strip() for line in said.err.splitlines()] == ["walker2d-medium-v2", "pen-human-v1"]
 
 
 @pytest.mark.parametrize("missing", ["ray", "optuna"])

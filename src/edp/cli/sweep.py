@@ -75,14 +75,17 @@ def run(plan: "Plan", sweep: "Sweep", engine: Any, quiet: bool) -> int:
 
 def print_trials(plan: "Plan", file: Path) -> int:
     """Print the trials of a plan that does not run."""
+    from edp.cli.progress import note
     from edp.sweeps.plan import check_trials, describe
     from edp.sweeps.search import example_points, planned_points
 
-    check_trials(plan, example_points(plan), str(file))
+    missing = check_trials(plan, example_points(plan), str(file))
     for number, values in enumerate(planned_points(plan)):
         print(f"{number:4}  {describe(values)}")
     if plan.search.method == "optuna":
         print(f"{counted(plan.size, 'trial')}, which Optuna chooses one after another")
+    for text in missing:
+        note(text)
     return 0
 
 

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 
 from edp.data import formats, tasks
 from edp.data.checks import check_exists
+from edp.data.locate import MissingDataError
 from edp.errors import UserError, counted, first_line, unknown
 from edp.options import LARGEST, check_options, option
 from edp.runs.rows import Row
 from edp.runs.sweep import METRICS
 from edp.sweeps.space import MOST_TRIALS, NAMES, TEXTS, Range, Space, Values, read_space, read_values
+from edp.training.prepare import Source, check_data
 from edp.training.request import Request
 
 METHODS = ("grid", "random", "optuna")
@@ -177,11 +179,17 @@ def check_optuna() -> None:
         raise UserError('Optuna is not installed: pip install "edp-rl[sweep]", or use method = "random"') from None
 
 
-def check_trials(plan: Plan, trials: list[Values], where: str) -> None:
-    """Resolve the options of trials, so that mistakes show before the first one runs."""
+def check_trials(plan: Plan, trials: list[Values], where: str) -> list[str]:
+    """Resolve the options of trials, so that mistakes show before the first one runs.
+
+    Returns a sentence about each task whose data is not on this machine.
+    """
+    missing: dict[tuple[str, str], str] = {}  # by task and file
     for values in trials[:CHECKED]:
         try:
             source, settings = as_request(plan.train | values).resolve()
+            if (place := (source.task.name, source.place)) not in missing:
+                missing[place] = missing_data(source)
         except UserError as error:
             raise UserError(f"{where}: {describe(values)}: {error}" if values else f"{where}: {error}") from None
         has_environment, held_out = bool(source.task.env), settings.values["validation"].value
@@ -200,6 +208,16 @@ def check_trials(plan: Plan, trials: list[Values], where: str) -> None:
                 f"{where}: eval_every ({every}) must be at most [stopping] first ({plan.stopping.first}): "
                 "trials are compared by evaluations"
             )
+    return [text for text in missing.values() if text]
+
+
+def missing_data(source: Source) -> str:
+    """Why a task cannot be trained on this machine, or nothing. A file that the plan names must be there."""
+    try:
+        check_data(source)
+    except MissingDataError as error:
+        return f"{error} (edp data get downloads it, edp data make makes a look-alike)"
+    return ""
 
 
 def as_request(values: Values) -> Request:

@@ -17,7 +17,8 @@ Show = Callable[[list[Result]], None]
 
 def start_sweep(plan: Plan, out: Path, where: str = "the plan", command: tuple[str, ...] = ()) -> Sweep:
     """Check every trial, and make the directory of a new sweep."""
-    check_trials(plan, example_points(plan), where)
+    for text in check_trials(plan, example_points(plan), where):
+        raise UserError(f"{where}: {text}")
     return Sweep.create(out.absolute(), plan.to_json() | {"command": list(command), **provenance()})
 
 

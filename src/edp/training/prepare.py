@@ -83,6 +83,14 @@ def open_source(source: Any, *, data: str = "", columns: Mapping[str, Any] | Non
     return Source(tasks.own_task(name or log.name, log, env), name, log, columns)
 
 
+def check_data(source: Source) -> None:
+    """Refuse a source whose data is not here. A built-in set is made when it is used."""
+    if source.log is None and source.place:
+        formats.open_log(source.place, source.columns, source.task.episode_limit)
+    elif source.log is None and not source.task.local:
+        locate.find_task_file(source.task)
+
+
 def resolve_settings(choice: Choice, task: Task) -> Settings:
     """Decide the value of every option, and refuse options that contradict each other."""
     settings = choice.resolve(task)
