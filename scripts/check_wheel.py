@@ -3,7 +3,7 @@
     python scripts/check_wheel.py [--lowest] [--keep FOLDER]
 
 The lock files are not used: pip installs the newest versions that pyproject.toml allows, or, with ``--lowest``, the
-lowest version of each direct dependency; also those of the extra ``onnx``. Needs an index to install from, and takes
+lowest version of each direct dependency; also those of the extras. Needs an index to install from, and takes
 some minutes.
 """
 
@@ -18,7 +18,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EXTRAS = ("onnx",)
+EXTRAS = ("onnx", "sweep")
 
 # Runs in the new environment, in an empty folder.
 SMOKE_TEST = r"""
@@ -53,6 +53,28 @@ command("export", "run", "policy.onnx", "--eas", 3)
 session, example = onnxruntime.InferenceSession("policy.onnx"), json.loads(Path("policy.json").read_text())["example"]
 (action,) = session.run(None, {given.name: np.array(example[given.name], np.float32) for given in session.get_inputs()})
 np.testing.assert_allclose(action, example["action"], rtol=1e-4)
+
+Path("sweep.toml").write_text('''
+[train]
+task = "tiny.npz"
+env = "Pendulum-v1"
+steps = 20
+epoch_steps = 10
+eval_every = 10
+episodes = 1
+batch_size = 16
+hidden = [16, 16]
+[space]
+lr = {low = 1e-4, high = 1e-2, log = true}
+[search]
+method = "optuna"
+trials = 3
+[stopping]
+first = 10
+factor = 2
+''')
+command("sweep", "sweep.toml", "--out", "swept", "--parallel", 2)
+command("report", "swept", "--out", "swept.html")
 
 import gymnasium
 import edp.envs
