@@ -16,7 +16,8 @@ from edp.errors import UserError
 from edp.files import keep_compiled_programs
 from edp.memory import limited_memory, parse_size
 from edp.runs.directory import Run
-from edp.runs.sweep import Result, Sweep
+from edp.runs.sweep import Sweep
+from edp.runs.trial_results import Result
 from edp.sweeps.plan import read_plan
 from edp.sweeps.run import open_engine, resume_sweep, run_sweep, start_sweep
 from edp.training.progress import progress_bar

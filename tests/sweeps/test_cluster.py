@@ -15,7 +15,8 @@ import pytest
 
 from edp.cli import main
 from edp.runs.directory import Run
-from edp.runs.sweep import Sweep, read_result
+from edp.runs.sweep import Sweep
+from edp.runs.trial_results import read_result
 from support.small_run import command, digest
 
 pytest.importorskip("ray")

@@ -7,7 +7,8 @@ import pytest
 from fake import make
 
 from edp.errors import UserError
-from edp.runs.sweep import Sweep, Trial, read_result
+from edp.runs.sweep import Sweep, Trial
+from edp.runs.trial_results import read_result
 from edp.sweeps.plan import read_plan
 from edp.sweeps.run import start_sweep
 

@@ -9,7 +9,8 @@ import pytest
 import edp
 from edp.cli import main
 from edp.runs.directory import Run
-from edp.runs.sweep import Sweep, ranked, read_result
+from edp.runs.sweep import Sweep
+from edp.runs.trial_results import ranked, read_result
 from edp.sweeps import trial as trials
 from edp.training import epoch
 from support.own_data import COLUMNS, write_csv

@@ -11,7 +11,8 @@ from edp.cli.signals import Signals
 from edp.errors import UserError, counted
 
 if TYPE_CHECKING:
-    from edp.runs.sweep import Result, Sweep
+    from edp.runs.sweep import Sweep
+    from edp.runs.trial_results import Result
     from edp.sweeps.plan import Plan
 
 DESCRIPTION = """Train over a space of options, tasks, algorithms, policies and presets. FILE says what is tried. Every
@@ -139,7 +140,7 @@ def print_results(plan: "Plan", sweep: "Sweep", results: "list[Result]") -> None
     from rich.table import Table
 
     from edp.cli.terminal import shown
-    from edp.runs.sweep import ranked
+    from edp.runs.trial_results import ranked
     from edp.sweeps.plan import show_value
 
     first = [each for each in results if each.trial.again is None]

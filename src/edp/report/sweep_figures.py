@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from edp.drawing import BLUE, GREY, LIGHT, ORANGE, SMALL_TEXT, drawing_style, fitted_text, fix_layout
 from edp.report.ablations import are_drawable
 from edp.report.sweep_results import Range, SweepEntry, are_numbers, value_text
-from edp.runs.sweep import EARLY, Result
+from edp.runs.sweep import EARLY
+from edp.runs.trial_results import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

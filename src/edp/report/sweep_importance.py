@@ -5,7 +5,7 @@ from typing import Any
 
 from edp.report.markup import Cell, Table
 from edp.report.sweep_results import SweepEntry, are_numbers, value_text
-from edp.runs.sweep import Result
+from edp.runs.trial_results import Result
 
 FEWEST_TRIALS = 6  # that trained to their end
 NOTE = (

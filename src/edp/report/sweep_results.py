@@ -11,7 +11,8 @@ from edp.errors import counted
 from edp.report.ablations import are_drawable
 from edp.report.collect import DAMAGE, damage_text
 from edp.runs.rows import Row
-from edp.runs.sweep import RUNGS, TRIALS, Result, Sweep, Trial, ranked, read_result
+from edp.runs.sweep import RUNGS, TRIALS, Sweep, Trial
+from edp.runs.trial_results import Result, ranked, read_result
 
 METRIC_NAMES = {"score": "score", "bc_loss": "bc_loss on held-out episodes", "offline": "value estimated from the log"}
 

@@ -9,7 +9,8 @@ from edp.report.markup import Cell, Table, without_empty_columns
 from edp.report.statistics import FEW_EPISODES, cautions, mean_interval
 from edp.report.sweep_results import SweepEntry, value_text
 from edp.report.tables import option_number
-from edp.runs.sweep import EARLY, Result
+from edp.runs.sweep import EARLY
+from edp.runs.trial_results import Result
 
 LARGEST_PLAIN = 1e6  # larger numbers are written with an exponent
 METRIC_NOTES = {

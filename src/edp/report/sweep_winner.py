@@ -10,7 +10,7 @@ from edp.report.markup import Cell, Table, without_empty_columns
 from edp.report.statistics import mean_interval
 from edp.report.sweep_results import SweepEntry, describe_trial
 from edp.report.sweep_tables import digits, number_text, option_cell, shown_value, trial_note
-from edp.runs.sweep import Result
+from edp.runs.trial_results import Result
 
 SELECTION = (
     "The value in the sweep was chosen because it was the best, and a value that is chosen so is on average too good "

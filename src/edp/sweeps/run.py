@@ -6,7 +6,8 @@ from pathlib import Path
 
 from edp.errors import UserError, unknown
 from edp.runs.provenance import provenance
-from edp.runs.sweep import Result, Sweep
+from edp.runs.sweep import Sweep
+from edp.runs.trial_results import Result
 from edp.sweeps.engines import Engine, Serial, open_ray
 from edp.sweeps.plan import Plan, check_trials, read_plan
 from edp.sweeps.search import Search, example_points, read_results

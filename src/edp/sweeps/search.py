@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from edp.runs.sweep import EARLY, Result, Sweep, Trial, ranked, read_result
+from edp.runs.sweep import EARLY, Sweep, Trial
+from edp.runs.trial_results import Result, ranked, read_result
 from edp.sweeps.plan import Plan, show_value
 from edp.sweeps.space import Choices, Range, Space, Values
 

@@ -11,7 +11,8 @@ from edp.acting.rollout import StoppedError
 from edp.acting.validation import Validation
 from edp.errors import UserError, first_line
 from edp.runs.directory import Run, RunExistsError
-from edp.runs.sweep import EARLY, PATIENCE, Sweep, Trial, metric_curve, read_result
+from edp.runs.sweep import EARLY, PATIENCE, Sweep, Trial
+from edp.runs.trial_results import metric_curve, read_result
 from edp.sweeps.halving import Halving
 from edp.sweeps.offline import OfflineValues
 from edp.sweeps.plan import as_request
