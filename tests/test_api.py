@@ -62,6 +62,10 @@ def test_a_run_that_was_interrupted_is_resumed(tmp_path):
     policy = edp.fit(log, out, algo="iql", resume=True, on_event=events.append, **options)  # has finished
     assert not events
     assert policy.act([20.0, 5.0]).shape == (2,)
+    rows = (tmp_path / "a.csv").read_text().splitlines()
+    (tmp_path / "b.csv").write_text("\n".join(rows[:-3]) + "\n")
+    with pytest.raises(UserError, match=r"not the data that .*run was trained on"):
+        edp.fit(edp.open_log(tmp_path / "b.csv", COLUMNS), out, algo="iql", resume=True, **options)
     edp.fit(log, out, algo="iql", resume=True, on_event=events.append, **options | {"steps": 60})
     assert Run.open(out).status["step"] == 60
     assert Run.open(out).config["device"]

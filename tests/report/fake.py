@@ -153,10 +153,11 @@ def make_sweep(folder: Path, trials: list[dict], rungs=(), **plan) -> Path:
     for number, trial in enumerate(trials):
         options = dict(trial)
         values, again = options.pop("values"), options.pop("again", None)
-        rows.append({"number": number, "name": f"{number:04d}", "values": values, "again": again})
+        name = f"{number:04d}" if again is None else f"again_{number:04d}"
+        rows.append({"number": number, "name": name, "values": values, "again": again})
         if "level" in options:
-            make(folder / f"{number:04d}", **options)
-            change_config(folder / f"{number:04d}", "training", steps=12_000)
+            make(folder / name, **options)
+            change_config(folder / name, "training", steps=12_000)
     write(folder / "trials.jsonl", rows)
     rows = [dict(zip(("number", "rung", "stops"), row, strict=True)) | {"value": 1.0} for row in rungs]
     write(folder / "rungs.jsonl", rows)

@@ -323,3 +323,36 @@ def test_sweeps_of_the_same_name_are_both_shown(tmp_path):
 def test_runs_lists_the_state(sweep, capsys):
     assert main(["runs", str(sweep)]) == 0
     assert "stopped early" in capsys.readouterr().out
+
+
+def test_a_trial_without_a_rival_is_no_winner(tmp_path):
+    trials = [TRIALS[0], TRIALS[1], AGAIN | {"values": TRIALS[0]["values"], "again": 0, "level": 41}]
+    (text,) = verdict(read_sweep(make_sweep(tmp_path / "s", trials)))
+    assert text.startswith("Only trial 0 ") and "cannot be compared" in text
+
+
+def test_tasks_are_not_compared_with_each_other(tmp_path):
+    trials = [{"values": {"task": task, "lr": lr}, "level": level} for task, lr, level in TWO_TASKS]
+    entry = read_sweep(make_sweep(tmp_path / "s", trials))
+    assert [each.trial.number for each in entry.results] == [1, 0, 3, 2]
+    said = [text for text in verdict(entry) if text.startswith("The best")]
+    assert [re.search(r"of (\d) trials is trial (\d)", text).groups() for text in said] == [("2", "1"), ("2", "3")]  # pyright: ignore
+
+
+TWO_TASKS = [("easy", 1e-3, 50), ("easy", 1e-4, 80), ("hard", 1e-3, 5), ("hard", 1e-4, 9)]
+
+
+def test_the_seeds_that_chose_the_best_are_not_mixed_with_fresh_ones(tmp_path):
+    page = page_of(make_sweep(tmp_path / "s", [*TRIALS, AGAIN | {"level": 65}]))
+    assert "seeds fresh" in page and "seeds first" in page
+
+
+def test_importance_with_early_stopping_is_that_at_the_first_comparison(tmp_path):
+    pytest.importorskip("optuna")
+    trials = [{"values": {"lr": lr, "loss_weight": 0.1 * i}, "level": 10 * i, **EARLY} for i, lr in enumerate(RATES)]
+    folder = make_sweep(tmp_path / "s", trials, stopping={"first": 3000, "factor": 2})
+    table = importance_table(read_sweep(folder))
+    assert len(table.rows) == 2 and "the values of all trials after 3,000 steps" in table.notes[0]
+
+
+RATES = [1e-4, 3e-4, 1e-3, 2e-3, 3e-3, 4e-3, 1e-2]

@@ -62,6 +62,10 @@ def results(folder):
     return [read_result(sweep, trial) for trial in sweep.trials()]
 
 
+def count_begun(folder):
+    return sum(each.step > 0 for each in results(folder))
+
+
 def workers():
     """The processes of Ray that run trials."""
     found = []
@@ -157,13 +161,33 @@ def test_a_sweep_with_ray_on_this_machine(small, as_file, tmp_path, monkeypatch)
     wait_for(lambda: not workers(), "the end of all workers")
 
 
-def test_too_few_resources(small, as_file, fails, tmp_path, cluster):
-    plan = small(resources={"cpus": 64})
+@pytest.mark.parametrize("cpus", [2, 64])
+def test_too_few_resources(small, as_file, fails, tmp_path, cluster, cpus):
+    """The cores of several machines together do not help."""
+    plan = small(resources={"cpus": cpus})
     done = subprocess.run(
         command("sweep", as_file(plan), "--out", tmp_path / "out", "--address", cluster), capture_output=True, text=True
     )
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        "edp: a trial needs 64 cores and 0 GPUs, and the cluster has 2 cores and 0 GPUs"
+        f"edp: a trial needs {cpus} cores and 0 GPUs, and the largest machine of the cluster has 1 cores and 0 GPUs"
     ]
     assert not (tmp_path / "out").exists()
+
+
+def test_trials_that_wait_for_room_are_taken_back(small, as_file, tmp_path, cluster):
+    """Ctrl-C ends a sweep, also while other programs use the whole cluster."""
+    begin = partial(subprocess.Popen, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    file = as_file(small(train={"steps": 100_000}, space={"lr": [1e-3, 1e-4]}))
+    first = begin(command("sweep", file, "--out", tmp_path / "first", "--address", cluster))
+    wait_for(lambda: Sweep.is_in(tmp_path / "first") and count_begun(tmp_path / "first") == 2, "steps")
+    second = begin(command("sweep", file, "--out", tmp_path / "second", "--address", cluster))
+    wait_for(lambda: Sweep.is_in(tmp_path / "second") and len(results(tmp_path / "second")) == 2, "trials")
+    second.send_signal(signal.SIGINT)
+    _, said = second.communicate(timeout=LIMIT)
+    assert second.returncode == 130, said
+    assert {each.state for each in results(tmp_path / "second")} == {"waiting"}
+    first.send_signal(signal.SIGINT)
+    _, said = first.communicate(timeout=LIMIT)
+    assert first.returncode == 130, said
+    assert {each.state for each in results(tmp_path / "first")} == {"stopped"}

@@ -18,6 +18,11 @@ def sweep(tmp_path):
     return new_sweep(tmp_path / "sweep", "score")
 
 
+def add(sweep, trial):
+    """Halving compares the trials that the sweep has planned."""
+    return sweep.add_trial(trial)
+
+
 def test_rungs_grow_by_the_factor_and_end_before_the_last_step(sweep):
     halving = Halving(sweep, 100, 3)
     assert halving.rungs(1000) == [100, 300, 900]
@@ -33,12 +38,13 @@ def test_one_of_factor_trials_goes_on():
     assert is_among_best(3.0, [2.0], 3)
     assert is_among_best(4.0, [5.0, 1.0, 2.0, 3.0, 0.0], 3)  # the best two of six
     assert not is_among_best(3.0, [5.0, 4.0, 2.0, 1.0, 0.0], 3)
-    assert not is_among_best(2.0, [2.0], 2)  # of two equal ones, the first
+    assert is_among_best(2.0, [2.0], 2)
+    assert is_among_best(0.0, [0.0] * 9, 3)  # nothing is known yet, so nothing is stopped
 
 
 def test_decisions_are_made_once_and_kept(sweep):
     halving = Halving(sweep, 100, 2)
-    first, second, third = (Trial(number, str(number), {}) for number in range(3))
+    first, second, third = (add(sweep, Trial(number, str(number), {})) for number in range(3))
     assert not halving.stops(first, {50: 9.0, 100: 1.0}, 1000)
     assert not halving.stops(second, {120: 2.0}, 1000)  # the evaluation after the rung counts
     assert halving.stops(third, {100: 0.5}, 1000)
@@ -56,19 +62,29 @@ def test_decisions_are_made_once_and_kept(sweep):
 
 def test_a_trial_without_a_value_is_the_worst(sweep):
     halving = Halving(sweep, 100, 2)
-    assert not halving.stops(Trial(0, "0", {}), {100: -5.0}, 1000)
-    assert halving.stops(Trial(1, "1", {}), {100: math.nan}, 1000)
+    assert not halving.stops(add(sweep, Trial(0, "0", {})), {100: -5.0}, 1000)
+    assert halving.stops(add(sweep, Trial(1, "1", {})), {100: math.nan}, 1000)
+    assert sweep.rungs()[-1]["value"] is None  # JSON has no infinity
 
 
 def test_trials_with_fresh_seeds_are_not_stopped(sweep):
     halving = Halving(sweep, 100, 2)
-    halving.stops(Trial(0, "0", {}), {100: 5.0}, 1000)
+    halving.stops(add(sweep, Trial(0, "0", {})), {100: 5.0}, 1000)
     assert not halving.stops(Trial(1, "1", {}, again=0), {100: 1.0}, 1000)
 
 
 def test_lower_losses_are_better(tmp_path):
     sweep = new_sweep(tmp_path / "losses", "bc_loss")
     halving = Halving(sweep, 100, 2)
-    assert not halving.stops(Trial(0, "0", {}), {100: 5.0}, 1000)
-    assert not halving.stops(Trial(1, "1", {}), {100: 1.0}, 1000)
-    assert halving.stops(Trial(2, "2", {}), {100: 3.0}, 1000)
+    assert not halving.stops(add(sweep, Trial(0, "0", {})), {100: 5.0}, 1000)
+    assert not halving.stops(add(sweep, Trial(1, "1", {})), {100: 1.0}, 1000)
+    assert halving.stops(add(sweep, Trial(2, "2", {})), {100: 3.0}, 1000)
+
+
+def test_trials_on_different_data_are_not_compared(sweep):
+    halving = Halving(sweep, 100, 2)
+    easy = [add(sweep, Trial(number, str(number), {"task": "easy"})) for number in range(2)]
+    hard = [add(sweep, Trial(number, str(number), {"task": "hard"})) for number in range(2, 4)]
+    assert [halving.stops(each, {100: 90.0}, 1000) for each in easy] == [False, False]
+    assert not halving.stops(hard[0], {100: 1.0}, 1000)
+    assert halving.stops(hard[1], {100: 0.5}, 1000)

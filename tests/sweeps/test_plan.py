@@ -1,7 +1,9 @@
 """What a sweep's file may say, and what it may not."""
 
 import datetime
+import math
 import os
+import socket
 import sys
 
 import numpy as np
@@ -9,7 +11,8 @@ import pytest
 
 from edp.cli import main
 from edp.errors import UserError
-from edp.sweeps.plan import read_plan
+from edp.sweeps.engines import LOOPBACK
+from edp.sweeps.plan import as_request, read_plan
 from edp.sweeps.search import planned_points, trial_name
 from edp.sweeps.space import Choices, Range
 
@@ -96,6 +99,11 @@ WRONG = {
     "a grid has 3 trials": {"search": {"trials": 4}},
     "factor must be at least 2": {"stopping": {"first": 20, "factor": 1}},
     "steps must have one value here": {"train": {"steps": [100, 200]}},
+    "has a factor and no first": {"stopping": {"factor": 3}},
+    "the space has 3 different trials: ask for fewer": {"search": {"method": "random", "trials": 4}},
+    "hidden: a range is for numbers; give a list of values": {"space": {"hidden": {"low": 16, "high": 64}}},
+    "cpus must be 0 or at least 0.01": {"resources": {"cpus": 0.00001}},
+    "cpus must be from 0.0 to 10000.0": {"resources": {"cpus": math.inf}},
     "space must be a table": {"space": []},
     "low must be between -1e+30 and 1e+30, not -1e+308": {"space": {"lr": {"low": -1e308, "high": 1e308, "points": 3}}},
     "high must be between -1e+30 and 1e+30, not nan": {"space": {"lr": {"low": 0.0, "high": float("nan")}}},
@@ -123,7 +131,8 @@ IMPOSSIBLE = {
     "first = 500 must be below steps": {"stopping": {"first": 500}},
     "eval_every (20) must be at most": {"stopping": {"first": 10}},
     "unknown choice of --guidance 5": {"space": {"guidance": [5]}},
-    "needs held-out episodes": {"search": {"metric": "bc_loss"}},
+    'metric = "bc_loss" needs held-out episodes': {"search": {"metric": "bc_loss"}},
+    'metric = "offline" needs held-out episodes': {"search": {"metric": "offline"}},
     "none.hdf5: no such file": {"train": {"data": "none.hdf5"}},
 }
 
@@ -202,7 +211,49 @@ def test_ray_is_started_here_whatever_the_environment_says(small, as_file, fails
         raise ConnectionError("no")
 
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    monkeypatch.setenv(LOOPBACK, "0")
     monkeypatch.setattr(ray, "init", init)
     assert "Ray cannot be reached (no)" in fails("sweep", as_file(small()), "--out", tmp_path / "out")
     assert asked["address"] == "local"
     assert not (tmp_path / "out").exists()
+
+
+def test_a_grid_of_few_whole_numbers_has_as_many_trials_as_numbers(small):
+    plan = read_plan(small(space={"calls": {"low": 2, "high": 3, "points": 4}}))
+    assert plan.size == len(planned_points(plan)) == 2
+
+
+def test_columns_of_a_table_by_name_or_as_a_mapping(small):
+    named = {"task": "logs.csv", "reward_column": "profit", "observation_columns": ["a", "b"]}
+    plan = read_plan(small(train=named, space={"every": ["1min", "5min"]}))
+    request = as_request(plan.train | planned_points(plan)[1])
+    assert request.columns == {"reward_column": "profit", "observation_columns": ("a", "b"), "every": "5min"}
+    assert "every" not in request.options
+    mapping = read_plan({"train": {"task": "logs.csv", "columns": {"reward_column": "profit"}}})
+    assert as_request(mapping.train).columns == {"reward_column": "profit"}
+
+
+def test_a_file_with_a_mark_of_its_encoding(tmp_path):
+    (tmp_path / "plan.toml").write_text('\ufeff[train]\ntask = "hopper-medium-v2"\n[space]\nlr = [0.1]')
+    assert read_plan(tmp_path / "plan.toml").size == 1
+
+
+def test_options_of_engines_are_checked_before_anything_else(small, as_file, fails):
+    file = as_file(small())
+    for words in (["--engine", "cereal"], ["--parallel", "-3"], ["--engine", "serial", "--dashboard"]):
+        fails("sweep", file, "--dry-run", *words)
+
+
+def test_ray_that_was_imported_before_is_not_started_for_other_machines(small, as_file, fails, monkeypatch, tmp_path):
+    pytest.importorskip("ray")
+    monkeypatch.delenv(LOOPBACK, raising=False)
+    assert "would listen to other machines" in fails("sweep", as_file(small()), "--out", tmp_path / "out")
+
+
+def test_an_address_where_nothing_answers(small, as_file, fails, tmp_path):
+    pytest.importorskip("ray")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+        line = fails("sweep", as_file(small()), "--address", address, "--out", tmp_path / "out")
+    assert f"Ray cannot be reached at {address}" in line

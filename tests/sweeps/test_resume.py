@@ -7,10 +7,11 @@ from fake import change_config, make
 
 import edp
 from edp.errors import UserError
-from edp.runs.sweep import Trial
+from edp.runs.sweep import Sweep, Trial
+from edp.runs.trial_results import Result
 from edp.sweeps.plan import read_plan
 from edp.sweeps.run import start_sweep
-from edp.sweeps.search import fresh_seeds
+from edp.sweeps.search import Search, fresh_seeds
 from edp.training.request import Request
 
 TASK = "hopper-medium-v2"
@@ -67,3 +68,34 @@ def test_fresh_seeds_are_those_that_no_trial_has_used(small, tmp_path):
         trial = sweep.add_trial(Trial(number, f"{number:04d}", {"seed": seed}))
         change_config(make(sweep.run_folder(trial), seeds=2), "training", seed=seed)
     assert fresh_seeds(sweep, sweep.trials()[0]) == {"seed": 9}
+
+
+def test_the_best_trial_of_each_data_set_is_trained_again(small, tmp_path):
+    space = {"task": ["hopper-medium-v2", "walker2d-medium-v2"], "lr": [1e-3, 1e-4]}
+    plan = read_plan(small(space=space, search={"confirm": 1}))
+    sweep = Sweep.create(tmp_path / "sweep", plan.to_json())
+    search, scores = Search(plan, sweep), [50.0, 60.0, 9.0, 8.0]
+    results = [Result(search.next([]), "finished", 10, 10, (score,)) for score in scores]
+    assert [each.trial.number for each in search.best(results)] == [1, 2]
+
+
+def test_a_sweep_is_not_made_inside_of_a_run_or_another_sweep(small, run, tmp_path):
+    start_sweep(read_plan(small()), tmp_path / "sweep")
+    for folder in (run, tmp_path / "sweep"):
+        with pytest.raises(UserError, match="is inside of"):
+            start_sweep(read_plan(small()), folder / "inner" / "sweep")
+        assert not (folder / "inner").exists()
+
+
+def test_of_several_processes_one_makes_the_sweep(small, tmp_path, monkeypatch):
+    """The others see the plan of the first when they have waited for it, and refuse."""
+    plan, waits = read_plan(small()), Sweep.check_free.__func__
+
+    def slow(cls, folder):
+        waits(cls, folder)
+        monkeypatch.setattr(Sweep, "check_free", classmethod(waits))
+        start_sweep(plan, folder)
+
+    monkeypatch.setattr(Sweep, "check_free", classmethod(slow))
+    with pytest.raises(UserError, match="exists already"):
+        Sweep.create(tmp_path / "sweep", plan.to_json())

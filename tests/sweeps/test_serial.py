@@ -104,7 +104,7 @@ def test_a_killed_sweep_goes_on(small, run, monkeypatch, tmp_path):
             raise KeyboardInterrupt
 
     real = trials.train
-    monkeypatch.setattr(trials, "train", lambda *given: real(given[0], given[1], given[2], given[3], crash))
+    monkeypatch.setattr(trials, "train", lambda a, b, c, d, on_event, e: real(a, b, c, d, crash, e))
     code, sweep = run(plan, out=tmp_path / "killed")
     assert code == 130
     assert sum(each.state == "finished" for each in results(sweep)) < 3
@@ -182,6 +182,39 @@ def test_optuna_suggests_from_what_came_before(small, run):
     read = read_plan(plan)
     assert suggest(read, 4, known) == suggest(read, 4, known)
     assert suggest(read, 4, known) != suggest(read, 5, known)
+
+
+def test_optuna_with_spaces_that_have_the_same_options(small, run):
+    """A trial is of the space that its values lie in, and none is suggested twice."""
+    pytest.importorskip("optuna")
+    plan = small(space=[{"lr": [1e-3, 1e-4]}, {"lr": [1e-5, 1e-6]}], search={"method": "optuna", "trials": 4})
+    plan["train"] |= {"steps": 20, "seeds": 1}
+    code, sweep = run(plan | {"search": plan["search"] | {"confirm": 0}})
+    assert code == 0
+    assert sorted(trial.values["lr"] for trial in sweep.trials()) == [1e-6, 1e-5, 1e-4, 1e-3]
+
+
+def test_data_that_changed_since_the_first_trial_is_refused(small, run, tmp_path, capsys):
+    write_csv(tmp_path / "room.csv")
+    train = {key: value for key, value in small()["train"].items() if key not in ("task", "data")}
+    train |= {"task": str(tmp_path / "room.csv"), "columns": COLUMNS, "seeds": 1, "validation": 0.3, "steps": 20}
+    _, sweep = run({"train": train, "space": {"lr": [1e-3, 1e-4]}, "search": {"metric": "bc_loss", "confirm": 0}})
+    shutil.rmtree(sweep.run_folder(sweep.trials()[1]))
+    lines = (tmp_path / "room.csv").read_text().splitlines()
+    (tmp_path / "room.csv").write_text("\n".join(lines[:-5]) + "\n")
+    assert main(["sweep", "--resume", str(sweep.folder), "--engine", "serial"]) == 1
+    assert "room.csv: has changed since the other trials were trained on it" in capsys.readouterr().err
+    assert not sweep.run_folder(sweep.trials()[1]).exists()
+
+
+def test_an_evaluation_without_any_score_is_told(small, run, monkeypatch, capsys):
+    def broken(self, action):
+        raise RuntimeError("no power")
+
+    monkeypatch.setattr("gymnasium.envs.mujoco.hopper_v4.HopperEnv.step", broken)
+    code, sweep = run(small(space={"lr": [1e-3]}))
+    assert "an evaluation has no score" in capsys.readouterr().err
+    assert code == 0 and results(sweep)[0].state == "finished"
 
 
 def test_a_directory_that_is_used_is_refused(small, run, as_file, fails, tmp_path):

@@ -43,8 +43,9 @@ def main(argv: list[str]) -> int:
         raise UserError("a resumed sweep keeps its directory and its trials: leave --out and --dry-run out")
 
     from edp.sweeps.plan import read_plan
-    from edp.sweeps.run import open_engine, resume_sweep, start_sweep
+    from edp.sweeps.run import check_engine, open_engine, resume_sweep, start_sweep
 
+    check_engine(values.engine, values.parallel, values.address, values.dashboard)
     plan, sweep = resume_sweep(values.resume) if values.resume else (read_plan(values.file), None)
     if values.dry_run:
         return print_trials(plan, values.file)
@@ -124,7 +125,9 @@ def showing(plan: "Plan", title: str, quiet: bool) -> "Iterator[Callable[[list[R
                     if started:
                         value = "" if each.value != each.value else f" {plan.search.metric} {each.value:.4g}"
                         after = f" after {each.step:,} steps" if each.state != "finished" else ""
-                        note(f"trial {each.trial.number} {each.state}{after}:{value} ({describe(each.trial.values)})")
+                        again = "" if each.trial.again is None else f", which repeats {each.trial.again},"
+                        values = describe(each.trial.values)
+                        note(f"trial {each.trial.number}{again} {each.state}{after}:{value} ({values})")
                     ended.add(each.trial.number)
             if not started:
                 note(title)

@@ -9,7 +9,7 @@ from edp.runs.trial_results import Result
 
 FEWEST_TRIALS = 6  # that trained to their end
 NOTE = (
-    "By Optuna (PED-ANOVA), from the trials that trained to their end: how much the values of the best trials differ "
+    "By Optuna (PED-ANOVA), from {}: how much the values of the best trials differ "
     "from those of all, as shares of 100 %. With few trials this is a rough guide."
 )
 
@@ -17,7 +17,7 @@ NOTE = (
 def importance_table(entry: SweepEntry) -> Table:
     """List the options by importance, or say why that is not known."""
     table = Table("Importance of the options", ["option", "importance"])
-    trials = [each for each in entry.finished if are_numbers([each.value])]
+    trials, note = comparable(entry)
     names = [name for name in entry.varied if len({value_text(each.trial.values.get(name)) for each in trials}) > 1]
     names = [name for name in names if all(name in each.trial.values for each in trials)]
     if len(trials) < FEWEST_TRIALS:
@@ -36,8 +36,32 @@ def importance_table(entry: SweepEntry) -> Table:
             table.notes = [f"Not computed: Optuna failed ({error})."]
         else:
             table.rows = [[Cell(name), Cell(f"{100 * share:.0f} %", share)] for name, share in shares.items()]
-            table.notes = [NOTE]
+            table.notes = [note]
     return table
+
+
+def comparable(entry: SweepEntry) -> tuple[list[Result], str]:
+    """The trials whose values can be compared, and a note about them.
+
+    They trained to their end, or, if early stopping left few of those, they reached its first comparison.
+    """
+    ended = [each for each in entry.finished if are_numbers([each.value])]
+    if len(ended) >= FEWEST_TRIALS or not entry.first_rung:
+        return ended, NOTE.format("the trials that trained to their end")
+    curves = {each.trial.number: after(each, entry.first_rung) for each in entry.results}
+    early = [
+        each._replace(per_seed=(value,)) for each in entry.results if (value := curves[each.trial.number]) is not None
+    ]
+    if len(early) < FEWEST_TRIALS:
+        return ended, NOTE.format("the trials that trained to their end")
+    return early, NOTE.format(f"the values of all trials after {entry.first_rung:,} steps")
+
+
+def after(result: Result, rung: int) -> float | None:
+    """The value of a trial in its first evaluation at a rung or after it."""
+    steps = [step for step in result.curve if step >= rung]
+    value = result.curve[min(steps)] if steps else None
+    return value if are_numbers([value]) else None
 
 
 def importances(entry: SweepEntry, trials: list[Result], names: list[str]) -> dict[str, float]:

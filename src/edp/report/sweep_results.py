@@ -1,9 +1,10 @@
 """Read the directory of a sweep for a report. What is damaged becomes a note and does not stop the report."""
 
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,6 +42,7 @@ class SweepEntry:
     again: list[Result] = field(default_factory=list)  # of settings that were trained again, with fresh seeds
     rungs: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    data: dict[int, Row] = field(default_factory=dict)  # by trial: what says on which data it is trained
 
     @property
     def measure(self) -> str:
@@ -50,6 +52,16 @@ class SweepEntry:
     def finished(self) -> list[Result]:
         """The trials that trained to their end and have a value, best first."""
         return [each for each in self.results if each.state == "finished" and not math.isnan(each.value)]
+
+    def by_data(self) -> "list[SweepEntry]":
+        """The parts of the sweep whose trials are on the same data; others are not compared with each other."""
+        data = {each.trial.number: json.dumps(self.data.get(each.trial.number)) for each in self.results}
+        parts = []
+        for one in dict.fromkeys(data.values()):
+            numbers = [number for number, other in data.items() if other == one]
+            again = [each for each in self.again if each.trial.again in numbers]
+            parts.append(replace(self, results=[r for r in self.results if r.trial.number in numbers], again=again))
+        return parts or [self]
 
 
 def find_sweeps(folders: list[Path]) -> list[Path]:
@@ -88,7 +100,10 @@ def fill(entry: SweepEntry, sweep: Sweep) -> None:
     }
     results = [read_trial(sweep, trial, known) for trial in trials.values()]
     first = [each for each in results if each.trial.again is None]
-    order = ranked(first, entry.sign)
+    entry.data = {each.trial.number: sweep.data_of(each.trial) for each in first}
+    order = sorted(
+        ranked(first, entry.sign), key=lambda each: list(entry.data.values()).index(entry.data[each.trial.number])
+    )
     entry.results = [*order, *(each for each in first if math.isnan(each.value))]
     numbers = [each.trial.number for each in first]
     entry.again = [each for each in results if each.trial.again is not None and each.trial.again in numbers]

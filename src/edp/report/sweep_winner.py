@@ -44,7 +44,12 @@ def choose(entry: SweepEntry) -> Choice | None:
 
 
 def verdict(entry: SweepEntry) -> list[str]:
-    """Say which trial is best. It is called the winner only if fresh seeds confirm it."""
+    """Say which trial is best on each data set. It is called the winner only if fresh seeds confirm it."""
+    return [text for part in entry.by_data() for text in verdict_on_one(part)]
+
+
+def verdict_on_one(entry: SweepEntry) -> list[str]:
+    """Say which trial is best, of trials on the same data."""
     choice, trials = choose(entry), counted(len(entry.results), "trial")
     if choice is None:
         return ["No trial has a result at its end so far."] if entry.results else ["No trial has begun."]
@@ -54,6 +59,9 @@ def verdict(entry: SweepEntry) -> list[str]:
         text = f"The best of {trials}{'' if done else ' so far'} is {name}, with a {entry.measure} of {before}."
         return [text, "It was not trained again with fresh seeds, so it is not known how much of that is luck."]
     after, chance = shown_value(entry, choice.fresh), comparison(entry, choice)
+    if choice.rival is None and len(entry.results) > 1:
+        text = f"Only {name} trained to its end. With fresh seeds, its {entry.measure} is {after}; in the sweep it was"
+        return [f"{text} {before}. Trials that were stopped early cannot be compared with it."]
     if choice.is_confirmed(entry.sign):
         text = f"The winner is {name}. With fresh seeds, its {entry.measure} is {after}; in the sweep it was {before}."
         return [text, *filter(None, [chance])]

@@ -12,6 +12,7 @@ from edp.report.log_tables import held_out_table, value_table, verdict_table
 from edp.report.markup import Cell, Table, number_cell, without_empty_columns
 from edp.report.published import published_scores_like
 from edp.report.statistics import Interval, mean_interval
+from edp.runs.sweep import is_again
 
 SEED_OPTIONS = ("training.seeds", "training.seed")
 VERSIONS = ("packages", "python", "device", "commit")
@@ -52,7 +53,8 @@ def group_runs(entries: list[Entry]) -> list[Group]:
 
 def method_options(entry: Entry) -> dict[str, Any]:
     flat = flat_options({key: entry.config.get(key) for key in PARTS})
-    return {name: value for name, value in flat.items() if name not in SEED_OPTIONS}
+    seeds = {"sweep.seeds": "fresh" if is_again(entry.folder) else "first"}  # those that chose it do not count twice
+    return seeds | {name: value for name, value in flat.items() if name not in SEED_OPTIONS}
 
 
 def score_table(entries: list[Entry]) -> Table:

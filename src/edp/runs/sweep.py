@@ -8,11 +8,13 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
+from edp.data.formats.columns import Columns
 from edp.errors import UserError
 from edp.files import write_errors, write_json
 from edp.runs.claim import Claim
@@ -21,9 +23,11 @@ from edp.runs.rows import Row
 
 PLAN, TRIALS, RUNGS, STOP = "sweep.json", "trials.jsonl", "rungs.jsonl", ".stop"
 SCHEMA = 1
+AGAIN = "again_"  # begins the names of runs with fresh seeds
 EARLY = "stopped early"  # the state of a run that early stopping has ended
 LOWER_IS_BETTER = ("bc_loss",)
 METRICS = ("score", "bc_loss", "offline")
+DATA = ("task", "data", "columns", "env", *(entry.name for entry in fields(Columns)))  # values that say what data it is
 PATIENCE = 60.0  # seconds to wait for another process that writes into the directory
 
 
@@ -48,13 +52,23 @@ class Sweep:
     @classmethod
     def create(cls, folder: Path, plan: Row) -> "Sweep":
         """Make the directory of a new sweep."""
+        cls.check_free(folder)
+        with write_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        with Claim(folder, "starting a sweep in it").held():
+            cls.check_free(folder)  # another process may have been faster
+            write_json(folder / PLAN, {"schema": SCHEMA} | plan)
+        return cls(folder)
+
+    @classmethod
+    def check_free(cls, folder: Path) -> None:
+        """Refuse a directory that has content, or that is inside of a run or another sweep."""
         if folder.exists() and (not folder.is_dir() or any(not each.name.startswith(".") for each in folder.iterdir())):
             again = f", or go on with it: `resume={folder}`" if cls.is_in(folder) else ""
             raise UserError(f"{folder}: exists already; choose another `out`{again}")
-        with write_errors(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / PLAN, {"schema": SCHEMA} | plan)
-        return cls(folder)
+        inside = next((each for each in folder.absolute().parents if Run.is_in(each) or cls.is_in(each)), None)
+        if inside:
+            raise UserError(f"{folder}: is inside of {inside}, which is a run or a sweep; choose another `out`")
 
     @classmethod
     def open(cls, folder: Path) -> "Sweep":
@@ -118,6 +132,18 @@ class Sweep:
         """All that the user has set for a trial."""
         return self.plan["train"] | trial.values
 
+    def data_of(self, trial: Trial) -> Row:
+        """What says on which data a trial is trained. Trials on different data are not compared with each other."""
+        return {name: value for name, value in self.values(trial).items() if name in DATA}
+
+    def data_sha256(self, trial: Trial) -> str:
+        """The hash of the data of the trials that have begun and are trained on the same data; empty without any."""
+        for other in self.trials():
+            run = self.run(other) if self.data_of(other) == self.data_of(trial) else None
+            if run and run.config.get("data_sha256"):
+                return str(run.config["data_sha256"])
+        return ""
+
     def run_folder(self, trial: Trial) -> Path:
         return self.folder / trial.name
 
@@ -163,6 +189,11 @@ class Sweep:
                 (self.folder / STOP).unlink(missing_ok=True)
 
 
+def is_again(folder: Path) -> bool:
+    """Whether a run is the best trial of a sweep, trained again with fresh seeds."""
+    return folder.name.startswith(AGAIN) and Sweep.is_in(folder.parent)
+
+
 def read_lines(path: Path) -> list[Row]:
     """The rows of a file of JSON lines, without lines that a crash left unfinished."""
     if path.exists() and not path.is_file():  # a pipe would be read forever
@@ -200,7 +231,9 @@ def check_parts(plan: Row) -> None:
 
 
 def is_rung(row: Row) -> bool:
-    return type(row.get("rung")) is int and type(row.get("stops")) is bool and type(row.get("value")) in (int, float)
+    value = row.get("value", "")  # None for a trial whose seeds have all failed
+    known = value is None or type(value) in (int, float)
+    return type(row.get("rung")) is int and type(row.get("stops")) is bool and known
 
 
 def safe_name(name: Any) -> bool:

@@ -2,6 +2,7 @@
 
 import math
 
+from edp.runs.rows import finite_or_none
 from edp.runs.sweep import Sweep, Trial
 
 
@@ -9,7 +10,9 @@ class Halving:
     """Decides which trials stop early. ``first`` and ``factor`` are those of ``StoppingOptions``.
 
     Trials are compared at rungs: after ``first`` · ``factor``^k steps. One that reaches a rung goes on if it is among
-    the best 1/``factor`` of all trials that have reached it so far, itself included. The first one always goes on.
+    the best 1/``factor`` of all trials on the same data that have reached it so far, itself included. The first one
+    goes on, and so does one that is as good as the worst of the best: at the start of a task with sparse rewards, all
+    scores are 0.
     """
 
     def __init__(self, sweep: Sweep, first: int, factor: int):
@@ -29,15 +32,20 @@ class Halving:
             return False
         with self.sweep.deciding():
             rows = self.sweep.rungs()
+            rivals = {
+                each.number for each in self.sweep.trials() if self.sweep.data_of(each) == self.sweep.data_of(trial)
+            }
             for rung in due:
                 own = next((row for row in rows if row["number"] == trial.number and row["rung"] == rung), None)
                 if own is None:
                     step = min(step for step in curve if step >= rung)
                     value = self.sweep.sign * curve[step]
-                    value = -math.inf if math.isnan(value) else value
-                    others = [float(row["value"]) for row in rows if row["rung"] == rung]
-                    stops = not is_among_best(value, others, self.factor)
-                    own = {"number": trial.number, "rung": rung, "step": step, "value": value, "stops": stops}
+                    others = [
+                        number_of(row["value"]) for row in rows if row["rung"] == rung and row["number"] in rivals
+                    ]
+                    stops = not is_among_best(number_of(value), others, self.factor)
+                    kept = finite_or_none([value])[0]
+                    own = {"number": trial.number, "rung": rung, "step": step, "value": kept, "stops": stops}
                     self.sweep.add_rung(own)
                     rows.append(own)
                 if own["stops"]:
@@ -48,4 +56,9 @@ class Halving:
 def is_among_best(value: float, others: list[float], factor: int) -> bool:
     """Whether a value is among the best 1/``factor`` of itself and the others; at least one is."""
     places = max(1, (len(others) + 1) // factor)
-    return sum(other >= value for other in others) < places
+    return sum(other > value for other in others) < places
+
+
+def number_of(value: float | None) -> float:
+    """The value for comparisons, in which a trial without one is the worst."""
+    return -math.inf if value is None or math.isnan(value) else float(value)

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from edp.data import formats, tasks
 from edp.data.checks import check_exists
+from edp.data.formats.columns import OPTIONS as COLUMN_OPTIONS
+from edp.data.formats.columns import given_columns
 from edp.data.locate import MissingDataError
 from edp.errors import UserError, counted, first_line, unknown
 from edp.options import LARGEST, check_options, option
@@ -19,7 +21,9 @@ from edp.training.prepare import Source, check_data
 from edp.training.request import Request
 
 METHODS = ("grid", "random", "optuna")
+HELD_OUT = ("bc_loss", "offline")  # metrics that are measured when the run validates
 TABLES = ("train", "space", "search", "stopping", "resources")
+FEWEST_CORES, MOST_CORES = 0.01, 10_000.0  # of a trial
 CHECKED = 200  # trials whose options are all resolved before the first one runs
 
 
@@ -48,8 +52,15 @@ class StoppingOptions:
 
 @dataclass(frozen=True)
 class ResourceOptions:
-    cpus: float = option(0.0, "processor cores of a trial (0: one with Ray, and all in this process)", low=0.0)
-    gpus: float = option(0.0, "GPUs of a trial; less than 1 if trials share one", low=0.0)
+    cpus: float = option(
+        0.0, "processor cores of a trial (0: one with Ray, and all in this process)", low=0.0, high=MOST_CORES
+    )
+    gpus: float = option(0.0, "GPUs of a trial; less than 1 if trials share one", low=0.0, high=MOST_CORES)
+
+    def __post_init__(self) -> None:
+        for name, number in (("cpus", self.cpus), ("gpus", self.gpus)):
+            if 0 < number < FEWEST_CORES:
+                raise UserError(f"`{name}` must be 0 or at least {FEWEST_CORES}, not {number:g}")
 
 
 class Plan(NamedTuple):
@@ -131,7 +142,7 @@ def as_content(source: Any, where: str, name: str = "") -> Any:
 def read_file(path: Path) -> Row:
     check_exists(path)
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
@@ -163,6 +174,11 @@ def check_plan(plan: Plan, where: str) -> None:
         raise UserError(f"{where}: a grid has {counted(plan.size, 'trial')}: leave trials out of [search]")
     if plan.search.method != "grid" and not plan.search.trials:
         raise UserError(f"{where}: how many trials? Give trials in [search]")
+    if "factor" in plan.content.get("stopping", {}) and not plan.stopping.first:
+        raise UserError(f"{where}: [stopping] has a factor and no first: after how many steps are trials compared?")
+    most = sum(space.most_trials for space in plan.spaces)
+    if plan.search.method != "grid" and plan.size > most:
+        raise UserError(f'{where}: the space has {most:.0f} different trials: ask for fewer, or use method = "grid"')
     if not 1 <= plan.size <= MOST_TRIALS:
         raise UserError(
             f"{where}: the grid has {plan.size:,} points, and {MOST_TRIALS:,} are the most: "
@@ -198,8 +214,10 @@ def check_trials(plan: Plan, trials: list[Values], where: str) -> list[str]:
                 f"{where}: {source.task.name} has no environment, and so no score: "
                 'use metric = "bc_loss" or "offline" in [search]'
             )
-        if plan.search.metric == "bc_loss" and not held_out:
-            raise UserError(f'{where}: metric = "bc_loss" needs held-out episodes: give validation in [train]')
+        if plan.search.metric in HELD_OUT and not held_out:
+            raise UserError(
+                f'{where}: metric = "{plan.search.metric}" needs held-out episodes: give validation in [train]'
+            )
         steps, every = settings.values["steps"].value, settings.values["eval_every"].value
         if plan.stopping.first and not plan.stopping.first < steps:
             raise UserError(f"{where}: [stopping] first = {plan.stopping.first} must be below steps ({steps})")
@@ -223,7 +241,11 @@ def missing_data(source: Source) -> str:
 def as_request(values: Values) -> Request:
     """The run that a trial trains."""
     names = {name: values[name] for name in (*NAMES, "env", "columns") if name in values}
-    options = {name: value for name, value in values.items() if name not in TEXTS}
+    meaning = {name: value for name, value in values.items() if name in COLUMN_OPTIONS}
+    if meaning:
+        given = given_columns(names.get("columns"))
+        names["columns"] = given.ranges | given.meaning | meaning
+    options = {name: value for name, value in values.items() if name not in (*TEXTS, *COLUMN_OPTIONS)}
     return Request(values["task"], **names, file=values.get("data", ""), options=options)
 
 

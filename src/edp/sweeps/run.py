@@ -1,5 +1,6 @@
 """A sweep from its first trial to the winner."""
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -8,7 +9,7 @@ from edp.errors import UserError, unknown
 from edp.runs.provenance import provenance
 from edp.runs.sweep import Sweep
 from edp.runs.trial_results import Result
-from edp.sweeps.engines import Engine, Serial, open_ray
+from edp.sweeps.engines import POLL, Engine, Serial, open_ray
 from edp.sweeps.plan import Plan, check_trials, read_plan
 from edp.sweeps.search import Search, example_points, read_results
 
@@ -18,6 +19,7 @@ Show = Callable[[list[Result]], None]
 
 def start_sweep(plan: Plan, out: Path, where: str = "the plan", command: tuple[str, ...] = ()) -> Sweep:
     """Check every trial, and make the directory of a new sweep."""
+    Sweep.check_free(out.absolute())
     for text in check_trials(plan, example_points(plan), where):
         raise UserError(f"{where}: {text}")
     return Sweep.create(out.absolute(), plan.to_json() | {"command": list(command), **provenance()})
@@ -31,15 +33,22 @@ def resume_sweep(folder: Path) -> tuple[Plan, Sweep]:
 def open_engine(
     name: str, plan: Plan, *, parallel: int = 0, address: str = "", dashboard: bool = False
 ) -> AbstractContextManager[Engine]:
+    check_engine(name, parallel, address, dashboard)
+    if name == "ray":
+        return open_ray(plan.resources.__dict__, parallel, address, dashboard)
+    return nullcontext(Serial(plan.resources.cpus))
+
+
+def check_engine(name: str, parallel: int = 0, address: str = "", dashboard: bool = False) -> None:
+    """Refuse options of engines that make no sense."""
     if name not in ENGINES:
         raise unknown("choice of `engine`", name, ENGINES)
     if parallel < 0:
         raise UserError(f"`parallel` must be at least 0 (as many trials as fit), not {parallel}")
-    if name == "ray":
-        return open_ray(plan.resources.__dict__, parallel, address, dashboard)
-    if address:
+    if name != "ray" and address:
         raise UserError("`address` is that of a Ray cluster: leave it out, or use `engine=ray`")
-    return nullcontext(Serial(plan.resources.cpus))
+    if dashboard and (name != "ray" or address):
+        raise UserError("`dashboard` is that of Ray on this machine: leave it out")
 
 
 def run_sweep(
@@ -79,14 +88,17 @@ def run_sweep(
                 engine.submit(sweep.folder, trial.number)
                 running.add(trial.number)
             if not running:
-                break
+                if engine.capacity or stopping() or search.is_over(results):
+                    break
+                time.sleep(POLL)  # all machines of the cluster are gone, and may come back
+                continue
             if stopping():
                 sweep.ask_to_stop()
             for outcome in engine.wait(stopping, lambda: show(read_results(sweep, known))):
                 running.discard(outcome.number)
                 if outcome.state in ("failed", "stopped"):
                     tried.add(outcome.number)  # once in a call
-                if outcome.state == "failed":
+                if outcome.reason:
                     tell(f"trial {outcome.number}: {outcome.reason}")
         sweep.ask_to_stop(False)
         return look()

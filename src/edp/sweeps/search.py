@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from edp.runs.sweep import EARLY, Sweep, Trial
+from edp.runs.sweep import AGAIN, EARLY, Sweep, Trial
 from edp.runs.trial_results import Result, ranked, read_result
 from edp.sweeps.plan import Plan, show_value
-from edp.sweeps.space import Choices, Range, Space, Values
+from edp.sweeps.space import Choices, Range, Values, as_tuple
 
 TRIES = 100  # draws in search of a trial that is not there yet
 LONGEST_NAME = 100
@@ -36,14 +36,27 @@ class Search:
         if len(done) < self.plan.size or not all(each.is_done or each.trial.number in failed for each in done):
             return None
         repeated = {trial.again for trial in self.known}
-        best = [each for each in ranked(done, self.sweep.sign) if each.state == "finished"]
-        for each in best[: self.plan.search.confirm]:
+        for each in self.best(done):
             if each.trial.number not in repeated:
                 return self.add(fresh_seeds(self.sweep, each.trial), len(self.known), each.trial)
         return None
 
+    def is_over(self, results: list[Result]) -> bool:
+        """Whether all trials are done, but perhaps for those with fresh seeds."""
+        return len(results) >= self.plan.size and all(each.is_done for each in results)
+
+    def best(self, results: list[Result]) -> list[Result]:
+        """The trials to train again: the best ``confirm`` on each data set."""
+        found, used = list[Result](), list[Any]()
+        for each in ranked(results, self.sweep.sign):
+            data = self.sweep.data_of(each.trial)
+            if each.state == "finished" and used.count(data) < self.plan.search.confirm:
+                found.append(each)
+                used.append(data)
+        return found
+
     def add(self, values: Values, number: int, again: Trial | None = None) -> Trial:
-        name = f"again_{again.name}" if again else trial_name(number, values, self.plan.varied)
+        name = f"{AGAIN}{again.name}" if again else trial_name(number, values, self.plan.varied)
         trial = Trial(number, name, values, again.number if again else None)
         self.known.append(self.sweep.add_trial(trial))
         return trial
@@ -105,10 +118,23 @@ def suggest(plan: Plan, number: int, results: list[Result]) -> Values:
     for each in results:
         if each.trial.again is None and each.is_done:
             study.add_trial(as_optuna_trial(plan, each, sign))
-    asked = study.ask()
+    tried = [as_tuples(each.trial.values) for each in results]
+    point = suggest_point(plan, study.ask())
+    for _ in range(TRIES):  # the same trial again would give the same numbers
+        if as_tuples(point) not in tried:
+            break
+        point = suggest_point(plan, study.ask())
+    return point
+
+
+def suggest_point(plan: Plan, asked: Any) -> Values:
     index = asked.suggest_categorical("space", range(len(plan.spaces))) if len(plan.spaces) > 1 else 0
     space = plan.spaces[index]
     return space.fixed | {name: suggest_value(asked, index, name, each) for name, each in space.dimensions.items()}
+
+
+def as_tuples(values: Values) -> Values:
+    return {name: as_tuple(value) for name, value in values.items()}
 
 
 def suggest_value(asked: Any, index: int, name: str, dimension: Choices | Range) -> Any:
@@ -126,16 +152,16 @@ def as_optuna_trial(plan: Plan, result: Result, sign: int) -> Any:
     import optuna
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    index = next((i for i, space in enumerate(plan.spaces) if belongs(result.trial.values, space)), 0)
+    index = next((i for i, space in enumerate(plan.spaces) if space.holds(result.trial.values)), 0)
     space, values = plan.spaces[index], result.trial.values
     params: Values = {"space": index} if len(plan.spaces) > 1 else {}
     distributions: dict[str, Any] = {"space": CategoricalDistribution(range(len(plan.spaces)))} if params else {}
     for name, each in space.dimensions.items():
         label = f"{index}.{name}"
         if isinstance(each, Choices):
-            options = [tuple(value) if isinstance(value, list) else value for value in each.values]
-            value = tuple(values[name]) if isinstance(values[name], list) else values[name]
-            params[label], distributions[label] = options.index(value), CategoricalDistribution(range(len(options)))
+            options = [as_tuple(value) for value in each.values]
+            value = options.index(as_tuple(values[name]))
+            params[label], distributions[label] = value, CategoricalDistribution(range(len(options)))
         elif each.whole:
             params[label], distributions[label] = values[name], IntDistribution(int(each.low), int(each.high), each.log)
         else:
@@ -151,14 +177,6 @@ def as_optuna_trial(plan: Plan, result: Result, sign: int) -> Any:
         params=params,
         distributions=distributions,
         intermediate_values=steps,
-    )
-
-
-def belongs(values: Values, space: Space) -> bool:
-    """Whether a trial is of this space."""
-    plain = lambda value: list(value) if isinstance(value, tuple) else value  # noqa: E731
-    return set(values) == {*space.fixed, *space.dimensions} and all(
-        plain(values[name]) == plain(value) for name, value in space.fixed.items()
     )
 
 

@@ -4,13 +4,14 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from itertools import product
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Any, NamedTuple, get_origin
 
 import numpy as np
 
 from edp.algorithms import ALGORITHMS
 from edp.config.defaults import PRESETS
 from edp.config.spec import DataOptions, EvalOptions, TrainOptions
+from edp.data.formats.columns import Columns
 from edp.errors import UserError, unknown
 from edp.policies import POLICIES
 
@@ -34,6 +35,9 @@ class Choices(NamedTuple):
     def draw(self, rng: np.random.Generator) -> Any:
         return self.values[int(rng.integers(len(self.values)))]
 
+    def holds(self, value: Any) -> bool:
+        return as_tuple(value) in map(as_tuple, self.values)
+
 
 class Range(NamedTuple):
     """A number from ``low`` to ``high``, on a logarithmic scale if ``log`` is true. A grid has ``number`` of them."""
@@ -53,6 +57,9 @@ class Range(NamedTuple):
             return self.rounded(math.exp(rng.uniform(math.log(self.low), math.log(self.high))))
         return self.rounded(rng.uniform(self.low, self.high + self.whole))
 
+    def holds(self, value: Any) -> bool:
+        return type(value) in (int, float) and self.low <= value <= self.high
+
     def rounded(self, value: float) -> Any:
         """The number with few digits, inside the range."""
         value = math.floor(value) if self.whole else float(f"{value:.{DIGITS}g}")
@@ -71,9 +78,7 @@ class Space(NamedTuple):
     @property
     def size(self) -> int:
         """The number of points of the grid."""
-        return math.prod(
-            each.number if isinstance(each, Range) else len(each.values) for each in self.dimensions.values()
-        )
+        return math.prod(len(each.points()) for each in self.dimensions.values())
 
     def grid(self) -> Iterator[Values]:
         """All points; the last dimension changes first."""
@@ -83,10 +88,30 @@ class Space(NamedTuple):
     def draw(self, rng: np.random.Generator) -> Values:
         return self.fixed | {name: each.draw(rng) for name, each in self.dimensions.items()}
 
+    def holds(self, values: Values) -> bool:
+        """Whether a trial with these values may be of this space."""
+        return (
+            set(values) == {*self.fixed, *self.dimensions}
+            and all(as_tuple(values[name]) == as_tuple(value) for name, value in self.fixed.items())
+            and all(each.holds(values[name]) for name, each in self.dimensions.items())
+        )
+
+    @property
+    def most_trials(self) -> float:
+        """The number of different trials, which is infinite if there is a range."""
+        if any(isinstance(each, Range) for each in self.dimensions.values()):
+            return math.inf
+        return self.size
+
+
+def as_tuple(value: Any) -> Any:
+    """The value with tuples in the place of lists, which JSON has."""
+    return tuple(value) if isinstance(value, list) else value
+
 
 def option_types() -> dict[str, Any]:
-    """The type of every option of `edp train`, over all algorithms and policies."""
-    classes: Any = (*ALGORITHMS.values(), *POLICIES.values(), DataOptions, TrainOptions, EvalOptions)
+    """The type of every option of `edp train`, over all algorithms and policies, and of the columns of tables."""
+    classes: Any = (*ALGORITHMS.values(), *POLICIES.values(), DataOptions, TrainOptions, EvalOptions, Columns)
     return {entry.name: entry.type for cls in classes for entry in fields(cls)}
 
 
@@ -109,6 +134,9 @@ def read_space(given: Mapping[str, Any], where: str) -> Space:
         if name in fixed or name in dimensions:
             raise UserError(f"{where}: {name} is there twice, with - and with _")
         many = get_origin(types.get(name)) is tuple
+        if name == "columns" and isinstance(entry, Mapping):
+            fixed[name] = dict(entry)
+            continue
         if isinstance(entry, Mapping):
             dimensions[name] = read_range(entry, f"{where}: {name}", types.get(name))
         elif isinstance(entry, list | tuple) and not (many and entry and not isinstance(entry[0], list | tuple)):
@@ -137,7 +165,6 @@ def check_names(name: str, values: Any, where: str) -> None:
 
 def read_range(entry: Mapping[str, Any], where: str, kind: Any) -> Range:
     """A range, such as {low = 1e-4, high = 1e-2, log = true}."""
-    kind = get_args(kind)[0] if get_origin(kind) is tuple else kind
     if kind not in (int, float):
         raise UserError(f"{where}: a range is for numbers; give a list of values")
     for name in entry:

@@ -6,6 +6,8 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from edp.acting.evaluator import Evaluation
 from edp.acting.rollout import StoppedError
 from edp.acting.validation import Validation
@@ -42,7 +44,9 @@ def run_trial(
         return Outcome(number, read_result(sweep, trial).state)
     try:
         with open_run(sweep, trial) as ready:
-            return Outcome(number, train(sweep, trial, ready, stopping, on_event))
+            failures: list[str] = []
+            state = train(sweep, trial, ready, stopping, on_event, failures)
+            return Outcome(number, state, f"an evaluation has no score ({failures[-1]})" if failures else "")
     except StoppedError:
         return Outcome(number, "stopped")
     except RunExistsError as error:
@@ -55,13 +59,23 @@ def open_run(sweep: Sweep, trial: Trial) -> AbstractContextManager[Ready]:
     """Start the run of a trial, or resume it."""
     out, request = sweep.run_folder(trial), as_request(lists_to_tuples(sweep.values(trial)))
     command = ["edp", "sweep", "--resume", str(sweep.folder)]
-    return request.resume(out, command) if Run.is_in(out) else request.start(out, command)
+    if Run.is_in(out):
+        return request.resume(out, command)
+    return request.start(out, command, sweep.data_sha256(trial))
 
 
 def train(
-    sweep: Sweep, trial: Trial, ready: Ready, stopping: Callable[[], bool], on_event: Callable[[Any], None]
+    sweep: Sweep,
+    trial: Trial,
+    ready: Ready,
+    stopping: Callable[[], bool],
+    on_event: Callable[[Any], None],
+    failures: list[str],
 ) -> str:
-    """Train, and decide after each evaluation whether the trial goes on. Returns the state at the end."""
+    """Train, and decide after each evaluation whether the trial goes on. Returns the state at the end.
+
+    Reasons why an evaluation has no score at all are added to ``failures``.
+    """
     experiment, run, plan = ready.experiment, ready.run, sweep.plan
     halving = Halving(sweep, plan["stopping"]["first"], plan["stopping"]["factor"])
     steps = experiment.spec.training.steps
@@ -77,6 +91,8 @@ def train(
         with closing(experiment.run(run, stopping)) as events:
             for event in events:
                 on_event(event)
+                if isinstance(event, Evaluation) and np.isnan(event.scores).all():
+                    failures += event.failures[:1]
                 if isinstance(event, Evaluation | Validation) and ends_early():
                     break
             else:

@@ -108,14 +108,20 @@ def start_run(
     *,
     command: Sequence[str] = (),
     find_file: Callable[[Task], Path] = locate.find_task_file,
+    data_sha256: str = "",
 ) -> Iterator[Ready]:
-    """Read the data, make the experiment, and create the run directory. ``find_file`` finds the file of a task."""
+    """Read the data, make the experiment, and create the run directory. ``find_file`` finds the file of a task.
+
+    Data with another hash than ``data_sha256``, if that is given, is refused.
+    """
     Run.check_free(out)
     place = source.place or ("" if source.log else str(find_file(source.task)))
     log = source.log or formats.open_log(place, source.columns, source.task.episode_limit)
     spec, dataset, settings = read_data(source.task, settings, log)
     place = formats.absolute(place) if place else ""
     plan = make_plan(spec, place, source.columns, fingerprint(dataset))
+    if data_sha256 and plan["data_sha256"] != data_sha256:
+        raise UserError(f"{place or log.name}: has changed since the other trials were trained on it")
     processes.exchange(plan)
     experiment = Experiment(spec, dataset)
     about = {

@@ -11,6 +11,7 @@ from edp.config.presets import QUICK
 from edp.data.formats.columns import given_columns
 from edp.errors import UserError
 from edp.runs.directory import Run
+from edp.runs.load import read_run_data, read_spec
 from edp.training import prepare
 
 ColumnsGiven = Mapping[str, Any] | str | Path | None  # the meaning of a table's columns, or a TOML file with it
@@ -38,10 +39,13 @@ class Request(NamedTuple):
         return source, prepare.resolve_settings(choice, source.task)
 
     def is_done(self, out: Path) -> bool:
-        """Whether the run in a directory has finished all of its steps, or as many as are asked for."""
-        self.open_same(out)
-        status = Run.open(out).status
-        return status["state"] == "finished" and status["step"] >= self.options.get("steps", 0)
+        """Whether the run in a directory has finished all of its steps, or as many as are asked for, on this data."""
+        source, run = self.open_same(out), Run.open(out)
+        status = run.status
+        done = status["state"] == "finished" and status["step"] >= self.options.get("steps", 0)
+        if done and source.task.own:
+            read_run_data(run, read_spec(run), source.place, source.log)
+        return done
 
     def open_same(self, out: Path) -> prepare.Source:
         """Open the data. A run in ``out`` that is not the one that is asked for, with any ``steps``, is refused."""
@@ -75,10 +79,12 @@ class Request(NamedTuple):
         log = None if source.place else source.log
         return prepare.resume_run(out, steps=steps, data=source.place, log=log, env=self.env, command=command)
 
-    def start(self, out: Path, command: Sequence[str] = ()) -> AbstractContextManager[prepare.Ready]:
-        """Start the run in the directory ``out``."""
+    def start(
+        self, out: Path, command: Sequence[str] = (), data_sha256: str = ""
+    ) -> AbstractContextManager[prepare.Ready]:
+        """Start the run in the directory ``out``. Data with another hash than ``data_sha256`` is refused."""
         source, settings = self.resolve()
-        return prepare.start_run(source, settings, out, command=command)
+        return prepare.start_run(source, settings, out, command=command, data_sha256=data_sha256)
 
 
 def recorded_value(run: Run, name: str) -> Any:
