@@ -255,7 +255,6 @@ LEARNING = {  # runs in results/learning, in the order of the page
     "pen-tilt05": "pen-cloned, TD3, the recipe",
     "ant-tilt05": "antmaze-umaze (earlier look-alike), TD3, EAS",
     "ant-eas": "antmaze-umaze, TD3, EAS from 6,734 steps on (stopped)",
-    "ant-iql-new": "antmaze-umaze, IQL, the recipe, decay over 15k steps",
 }
 SHOWN_STEPS = (5, 10, 15, 20, 25, 30, 40, 50)
 

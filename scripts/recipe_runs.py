@@ -21,7 +21,7 @@ from edp.runs.scores import LAST, Curve, curve_from_evaluations
 ROOT = Path(__file__).parent.parent
 PAPER = json.loads((ROOT / "src" / "edp" / "report" / "paper.json").read_text(encoding="utf-8"))["overall"]
 COLUMNS = {"td3bc": "TD3+BC EDP", "crr": "CRR EDP", "iql": "IQL EDP"}  # the paper's, by algorithm
-NAMES = {"td3bc": "TD3+BC", "crr": "CRR", "iql": "IQL", "bc": "cloning"}
+NAMES = {"td3bc": "TD3+BC", "crr": "CRR", "iql": "IQL", "bc": "cloning", "rebrac": "ReBRAC"}
 PAPER_STEPS = {"hopper": 2_000_000, "halfcheetah": 2_000_000, "walker2d": 2_000_000}  # 1,000,000 elsewhere
 
 
