@@ -49,6 +49,10 @@ class Source:
         said = self.dialect.remarks if self.dialect else []
         return [*said, *(["it is packed with gzip"] if is_packed(self.path) else [])]
 
+    def empty_texts(self, columns: Columns) -> tuple[str, ...]:
+        """The texts that are read as an empty cell."""
+        return (*pa_csv.ConvertOptions().null_values, *columns.missing_texts) if self.dialect else ()
+
     def row_text(self, row: int) -> str:
         return f"row {row} (line {row + 1 + self.dialect.skipped})" if self.dialect else f"row {row}"
 
@@ -60,7 +64,7 @@ class Source:
             return json_batches(self.path, chosen.all)
         if self.dialect is None:
             return open_parquet(self.path).iter_batches(PIECE, columns=chosen.all)
-        return csv_batches(self.path, self.dialect, csv_kinds(chosen, columns), columns.missing_texts)
+        return csv_batches(self.path, self.dialect, csv_kinds(chosen, columns), self.empty_texts(columns))
 
     def error(self, error: Exception) -> UserError:
         """Explain why the file cannot be read."""
@@ -113,7 +117,7 @@ def csv_kinds(chosen: ChosenColumns, columns: Columns) -> dict[str, Any]:
 
 
 def csv_batches(
-    path: Path, dialect: Dialect, kinds: dict[str, Any], missing: tuple[str, ...] = ()
+    path: Path, dialect: Dialect, kinds: dict[str, Any], empty: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
     convert = pa_csv.ConvertOptions(
         column_types=kinds,
@@ -122,7 +126,7 @@ def csv_batches(
         false_values=FALSE,
         strings_can_be_null=True,
         decimal_point=dialect.decimal,
-        null_values=[*pa_csv.ConvertOptions().null_values, *missing],
+        null_values=empty,
     )
     parse = pa_csv.ParseOptions(delimiter=dialect.separator)
     read = pa_csv.ReadOptions(block_size=csv_faults.BLOCK, column_names=list(dialect.names), skip_rows=dialect.skipped)

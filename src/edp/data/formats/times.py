@@ -18,6 +18,8 @@ from edp.data.formats.pieces import Piece, with_following
 from edp.errors import UserError, counted, first_line, printable
 
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+SECONDS_TEXT = r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?"
+ZONE = r"(Z|[-+]\d\d:?\d\d)$"
 MANY = 10_000  # different intervals that are counted one by one
 
 
@@ -76,10 +78,27 @@ def parse_texts(column: Any, time_format: str) -> Any:
         options = pc.StrptimeOptions(time_format, "us")
         return pc.call_function("strptime", [column], options)
     first = str(column[0].as_py()).strip()
-    if re.fullmatch(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?", first):
+    if re.fullmatch(SECONDS_TEXT, first):
         return column.cast(pa.float64())
-    zoned = re.search(r"(Z|[-+]\d\d:?\d\d)$", first[10:])
+    zoned = re.search(ZONE, first[10:])
     return column.cast(pa.timestamp("us", "UTC" if zoned else None))
+
+
+def is_zoned(column: Any, time_format: str) -> bool:
+    """Return whether times have a zone, as the first of them shows. Numbers have none, and are those of UTC."""
+    kind = column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return getattr(kind, "tz", None) is not None
+    first = next((text for text in column.to_pylist() if text), "")
+    return "%z" in time_format if time_format else bool(re.search(ZONE, first.strip()[10:]))
+
+
+def are_dates(column: Any, time_format: str) -> bool:
+    """Return whether times are dates, and not numbers."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)
+    first = next((text for text in column.to_pylist() if text), "")
+    return bool(time_format) or not re.fullmatch(SECONDS_TEXT, first.strip())
 
 
 def split_at_gaps(pieces: Iterator[Piece], max_gap: float) -> Iterator[Piece]:

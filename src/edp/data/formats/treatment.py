@@ -13,7 +13,7 @@ from edp.data.formats.columns import CALENDAR, MISSING, RESAMPLE, ChosenColumns,
 from edp.data.formats.dialect import open_packed
 from edp.data.formats.pieces import Piece
 from edp.data.formats.sources import READ_ERRORS, Source
-from edp.data.formats.times import TimeFacts, parse_duration, split_at_gaps
+from edp.data.formats.times import TimeFacts, are_dates, is_zoned, parse_duration, split_at_gaps
 from edp.data.signals import Encoding
 from edp.errors import UserError, printable, unknown
 
@@ -79,8 +79,8 @@ class Treatment:
         """The names of the log's observations."""
         return tuple(each for name in names for each in self.expanded(name)) + calendar_names(self.columns.calendar)
 
-    def encoding(self, names: list[str]) -> Encoding:
-        """How a row of a table with these ``names`` becomes an observation."""
+    def encoding(self, source: Source) -> Encoding:
+        """How a row of a table becomes an observation."""
         columns, time = self.columns, self.chosen.time_column if self.columns.calendar else ""
         used = [name for name in (*self.chosen.observation_columns, time) if self.expanded(name)]
         return Encoding(
@@ -88,8 +88,10 @@ class Treatment:
             time_column=time,
             time_format=columns.time_format if time else "",
             calendar=columns.calendar,
-            unused=tuple(name for name in names if name not in used),
+            unused=tuple(name for name in source.names if name not in used),
             filled=self.filled(),
+            empty=source.empty_texts(columns),
+            zoneless=bool(time) and has_no_zone(source, time, columns),
         )
 
     def filled(self) -> tuple[str, ...]:
@@ -163,6 +165,19 @@ def find_texts(name: str, sources: list[Source]) -> list[str]:
         except READ_ERRORS as error:
             raise source.error(error) from None
     return sorted(texts)
+
+
+def has_no_zone(source: Source, time: str, columns: Columns) -> bool:
+    """Return whether the first times of a file are dates without a zone."""
+    only = ChosenColumns((), (), "", "", "", "", (), time)
+    try:
+        for batch in source.batches(only, columns):
+            if batch.num_rows:
+                first = batch.column(time).slice(0, 100)
+                return are_dates(first, columns.time_format) and not is_zoned(first, columns.time_format)
+    except READ_ERRORS as error:
+        raise source.error(error) from None
+    return False
 
 
 def same_files(sources: list[Source]) -> list[Finding]:
