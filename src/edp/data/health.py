@@ -61,7 +61,7 @@ def examine_log(log: Log, low: Sequence[float] = (), high: Sequence[float] = ())
         *findings.find_bad_numbers(health, log),
         *findings.find_wrong_ends(health, apart, sample.next_observations is not None),
         *findings.find_few(health),
-        *find_other_units(sample, every, [column.name for column in health.columns_of("observation")], log),
+        *find_other_units(sample, every, health.columns, log),
         *findings.find_jumps(sample, every, log),
         *findings.find_useless_columns(health),
         *findings.find_coarse_columns(rounding, log),
