@@ -130,8 +130,14 @@ def test_tabs(tmp_path):
 
 
 def test_a_file_without_names_is_told(tmp_path):
-    with pytest.raises(UserError, match="the first line has numbers where the names of the columns should be"):
-        formats.open_log(write(tmp_path / "a.csv", ["1.5,2,3", "4,5,6"]))
+    for first in ("1.5,2,3", "2,2,3", "2026-03-02 06:00,anna,0,0", "2026-03-02T06:00:00Z,0", "anna,0,0,48.5"):
+        with pytest.raises(
+            UserError, match=r"a\.csv: the first line has '[-\d:.TZ ]+' where the name of a column should be"
+        ):
+            log_of(write(tmp_path / "a.csv", [first, first]))
+    for names in ("observation_x,0,0.5", "label,0,1", "x,y"):
+        with pytest.raises(UserError, match=r"`action_columns`|unknown column in `observation_columns`"):
+            log_of(write(tmp_path / "a.csv", [names, "1,2,3"]))
     numbered = write(tmp_path / "b.csv", ["0,1", *(f"{i},{i}" for i in range(9))])
     log = formats.open_log(numbered, {"observation_columns": ("0",), "action_columns": ("1",)})
     assert len(read_steps(log).rewards) == 9
@@ -173,7 +179,21 @@ def test_a_change_of_the_unit_is_found(change, found):
         timeouts=np.arange(6000) % 100 == 99,
     )
     told = [finding.what for finding in health.examine_log(log).findings]
-    assert any("elsewhere" in what for what in told) == found
+    assert any("observation '0' is at" in what and "elsewhere" in what for what in told) == found
+
+
+def test_a_change_of_the_unit_of_actions_and_rewards_is_found():
+    rng, rows = np.random.default_rng(0), np.arange(6000)
+    noise = lambda: np.clip(50 + 10 * rng.normal(size=6000), 0, 100)  # noqa: E731
+    log = from_arrays(
+        observations=rng.normal(size=(6000, 1)),
+        actions=np.stack([noise(), noise() / np.where(rows > 3000, 100, 1)], axis=1),
+        rewards=-noise() / np.where(rows > 3000, 1, 100),
+        terminals=np.zeros(6000, bool),
+        timeouts=rows % 100 == 99,
+    )
+    told = [finding.what for finding in health.examine_log(log).findings if "elsewhere" in finding.what]
+    assert [what.split(" is at")[0] for what in told] == ["action '1'", "reward"]
 
 
 @pytest.mark.parametrize("form", [".jsonl", ".jsonl.gz", ".xlsx"])

@@ -110,6 +110,12 @@ def choose_columns(columns: Columns, names: list[str], path: Path) -> ChosenColu
     return chosen
 
 
+def wanted_names(columns: Columns) -> list[str]:
+    """The names of columns that are looked for; they may hold ``*``."""
+    wanted = [getattr(columns, key) or default for key, default in DEFAULTS.items()]
+    return [name for each in wanted for name in (each if isinstance(each, tuple) else (each,)) if name]
+
+
 def list_names(names: Iterable[str]) -> str:
     names = [printable(name) for name in names]
     return ", ".join(names[:12]) + (", …" if len(names) > 12 else "") or "nothing"

@@ -4,13 +4,14 @@ import codecs
 import gzip
 import re
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import pyarrow.csv as pa_csv
 
 from edp.data.formats.arrow import arrow_reader
-from edp.data.formats.columns import Columns
+from edp.data.formats.columns import Columns, wanted_names
 from edp.errors import UserError, unknown
 
 SEPARATORS = ",;\t"
@@ -18,6 +19,7 @@ START = 2**20  # bytes of a file that tell how it is written
 PACKED = ".gz"
 UTF_8 = ("utf-8", "utf-8-sig", "ascii")
 POINTS = (".", ",")
+CELL = r"[-+]?\d+([.,]\d+)?([eE][-+]?\d+)?|\d{4}-\d\d-\d\d([ T]\d\d:\d\d.*)?"  # a number, or an ISO time
 NUMBER = r"\s*[-+]?\d+{}\d+\s*"
 
 
@@ -59,21 +61,31 @@ def read_dialect(path: Path, columns: Columns) -> Dialect:
         lines = lines[1:]
     header = lines[0] if lines else ""
     separator = said[1] if said else max(SEPARATORS, key=re.sub('"[^"]*"', "", header).count)
-    names = header_names(header, separator, path)
+    names = header_names(header, separator)
+    refuse_missing_names(names, columns, path)
     decimal = columns.decimal or guess_decimal(lines[1:200], separator)
     return Dialect(names, separator, decimal, encoding, 2 if said else 1)
 
 
-def header_names(header: str, separator: str, path: Path) -> tuple[str, ...]:
+def header_names(header: str, separator: str) -> tuple[str, ...]:
     parse = pa_csv.ParseOptions(delimiter=separator)
     names = pa_csv.read_csv(arrow_reader(header.encode() + b"\n"), parse_options=parse).column_names
-    names = tuple(name.strip() for name in names)
-    numbered = [str(i) for i in range(len(names))]
-    if all(re.fullmatch(r"[-+]?\d+([.,]\d+)?([eE][-+]?\d+)?", name) for name in names) and list(names) != numbered:
+    return tuple(name.strip() for name in names)
+
+
+def refuse_missing_names(names: tuple[str, ...], columns: Columns, path: Path) -> None:
+    """Refuse a file that begins with cells: no name is wanted, and there is a decimal number, a time, or all numbers."""
+    cells = [name for name in names if re.fullmatch(CELL, name)]
+    numbered = list(names) == [str(i) for i in range(len(names))]
+    telling = [cell for cell in cells if not cell.isdecimal() or len(cells) == len(names)]
+    if (
+        telling
+        and not numbered
+        and not any(fnmatchcase(name, want) for name in names for want in wanted_names(columns))
+    ):
         raise UserError(
-            f"{path}: the first line has numbers where the names of the columns should be: add a line of names"
+            f"{path}: the first line has {telling[0]!r} where the name of a column should be: add a line of names"
         )
-    return names
 
 
 def guess_encoding(path: Path) -> str:
