@@ -71,6 +71,7 @@ def print_health(examined, log) -> None:
         f"{examined.name}",
         f"{counted(examined.rows, 'step')}: {counted(widths[0], 'observation')}, {counted(widths[1], 'action')}",
         f"{episodes}{cut}: {examined.terminals:,} ended, {examined.timeouts:,} cut off",
+        *([f"time: {examined.span}"] if examined.span else []),
         f"lengths {ends(examined.lengths)}",
         f"returns {ends(examined.returns)}",
     ]

@@ -15,7 +15,7 @@ from edp.config.choice import Choice
 from edp.config.defaults import DATA_ORIGINS, FEW_ROWS_ORIGIN, SMOOTH_ORIGIN, SPARSE_ORIGIN, USER, Settings
 from edp.config.sizes import check_sizes
 from edp.config.spec import Spec, check_together
-from edp.data import formats, locate, tasks, units
+from edp.data import findings, formats, locate, tasks, units
 from edp.data.dataset import Dataset, fingerprint, read_dataset
 from edp.data.log import Log
 from edp.data.signals import name_signals
@@ -131,7 +131,7 @@ def start_run(
     with run.claimed():
         run.start(spec.to_json() | about)
         keep_reference(run.folder, spec, dataset)
-        notes = *data_notes(spec, dataset), *recipe_notes(settings, dataset)
+        notes = *data_notes(spec, dataset, log), *recipe_notes(settings, dataset)
         yield Ready(experiment, dataset, place, run, notes)
 
 
@@ -253,9 +253,10 @@ def usual_action_range(task: Task, log: Log) -> tuple[tuple[float, ...], tuple[f
     return log.low, log.high
 
 
-def data_notes(spec: Spec, dataset: Dataset) -> tuple[str, ...]:
+def data_notes(spec: Spec, dataset: Dataset, log: Log) -> tuple[str, ...]:
     """Possible mistakes in the user's data that do not prevent training."""
-    notes, reward = [], dataset.reward
+    reward = dataset.reward
+    notes = data_warnings(dataset, log) if spec.task.own else []
     if spec.task.own and reward.min() == reward.max() and spec.names[0] != "bc":
         text = f"every reward is {reward[0]:g}: nothing tells good actions from bad ones (`algo=bc` learns to imitate)"
         notes.append(text)
@@ -264,6 +265,17 @@ def data_notes(spec: Spec, dataset: Dataset) -> tuple[str, ...]:
     if spec.task.own and still and spec.data.normalise != "none":
         notes.append(f"{counted(still, 'observation')} with hardly any change, which the policy can learn nothing from")
     return tuple(notes)
+
+
+def data_warnings(dataset: Dataset, log: Log) -> list[str]:
+    """The warnings of ``edp data check`` that cost little, once the data is read."""
+    rows, every = len(dataset.reward), 1 + len(dataset.reward) // ROWS_CHECKED
+    found = [
+        *log.findings(),
+        *findings.find_few(rows, int(dataset.episode[-1]) + 1, len(dataset.returns)),
+        *findings.find_duplicates(dataset.obs[::every], dataset.action[::every], every),
+    ]
+    return [f"{each.what} ({each.effect})" for each in found if each.level == "warning"]
 
 
 def recipe_notes(settings: Settings, dataset: Dataset) -> tuple[str, ...]:

@@ -35,6 +35,10 @@ def observed(path, **options):
     return read_steps(log_of(path, **options)).observations[:, 0].tolist()
 
 
+def examine(path, options):
+    return health.examine_log(formats.open_log(path, options)).findings
+
+
 WHOLE = [i + 0.5 for i in range(ROWS)]
 
 
@@ -82,6 +86,11 @@ def test_texts_become_columns(tmp_path):
     wanted = np.array([[i % 3 == 0, i % 3 != 0] for i in range(ROWS)], float)
     wanted[4] = wanted[3]
     assert modes.tolist() == wanted.tolist()
+    assert [finding.what for finding in log.findings()] == ["cells of 'observation_mode' filled: 1"]
+    for missing in (("observation_mode=drop",), ("drop",), ("observation_mode=heat=drop",)):
+        assert len(read_steps(formats.open_log(path, options | {"missing": missing})).rewards) == ROWS - 1
+    (bad,) = (each.what for each in examine(path, options) if each.level == "error")
+    assert bad.startswith("1 NaN, Inf or too large number in 1 observation column, most in 'observation_mode', there")
     with pytest.raises(UserError, match="observation_mode=cool"):
         read_steps(formats.open_log(path, options))
     with pytest.raises(

@@ -3,7 +3,9 @@
 import csv
 import io
 import re
+import zlib
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +80,24 @@ def csv_records(path: Path, dialect: Dialect) -> Iterator[tuple[int, int, list[s
 def file_blocks(path: Path, dialect: Dialect) -> Iterator[bytes]:
     with open_utf8(path, dialect.encoding) as file:
         yield from iter(lambda: file.read(BLOCK), b"")
+
+
+def line_of_row(path: Path, row: int, dialect: Dialect) -> int:
+    """Return the line of a row, counted from 1. Empty lines are no rows."""
+    try:
+        blank = empty_lines(path, path.stat().st_mtime_ns, dialect)
+    except (OSError, ValueError, EOFError, zlib.error):  # the fault that is to be explained
+        blank = np.zeros(0, int)
+    before = blank - np.arange(len(blank))  # the rows and names before each of them
+    at = row + dialect.skipped
+    return at + 1 + int(np.searchsorted(before, at, side="right"))
+
+
+@lru_cache(maxsize=8)
+def empty_lines(path: Path, changed: int, dialect: Dialect) -> np.ndarray:
+    """Return the numbers of the empty lines, counted from 0. ``changed`` is when the file was last changed."""
+    with open_packed(path) as packed, io.TextIOWrapper(packed, dialect.encoding, errors="replace") as file:
+        return np.array([number for number, line in enumerate(file) if line == "\n"], int)
 
 
 def count_lines(path: Path, dialect: Dialect) -> int:

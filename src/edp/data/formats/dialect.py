@@ -74,7 +74,7 @@ def header_names(header: str, separator: str) -> tuple[str, ...]:
 
 
 def refuse_missing_names(names: tuple[str, ...], columns: Columns, path: Path) -> None:
-    """Refuse a file that begins with cells: no name is wanted, and there is a decimal number, a time, or all numbers."""
+    """Refuse a file that begins with cells: no name is wanted, and there is a decimal number, a time, or no text."""
     cells = [name for name in names if re.fullmatch(CELL, name)]
     numbered = list(names) == [str(i) for i in range(len(names))]
     telling = [cell for cell in cells if not cell.isdecimal() or len(cells) == len(names)]

@@ -54,7 +54,8 @@ class Source:
         return (*pa_csv.ConvertOptions().null_values, *columns.missing_texts) if self.dialect else ()
 
     def row_text(self, row: int) -> str:
-        return f"row {row} (line {row + 1 + self.dialect.skipped})" if self.dialect else f"row {row}"
+        line = f" (line {csv_faults.line_of_row(self.path, row, self.dialect)})" if self.dialect else ""
+        return f"row {row}{line}"
 
     def batches(self, chosen: ChosenColumns, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Yield the columns that are used, some rows at a time."""

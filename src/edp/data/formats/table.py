@@ -122,6 +122,7 @@ def log_of_sources(name: str, sources: list[Source], columns: Columns) -> Log:
         operator_names=tuple(treatment.categories.get(chosen.operator_column, ())),
         left_out=tuple(printable(name) for name in first.names if name not in chosen.all),
         findings=lambda: treatment.findings(sources),
+        span=treatment.span,
     )
 
 
