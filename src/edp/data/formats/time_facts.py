@@ -30,6 +30,8 @@ class TimeFacts:
     first_again: str = ""
     changes: Counter[float] = field(default_factory=Counter)  # how often each interval within an episode occurs
     gap: tuple[float, Callable[[], str], float] = (0.0, str, 0.0)  # the longest one, the row after it and its time
+    lowest: float = np.inf
+    highest: float = -np.inf
     spans: list[tuple[float, float, str]] = field(default_factory=list)  # of the files
 
     def watch(self, pieces: Iterator[Piece], name: str, row_text: Callable[[int], str]) -> Iterator[Piece]:
@@ -41,6 +43,7 @@ class TimeFacts:
             inside = ~np.append(ended, piece.steps.ends[:-1])
             self.add(np.diff(times), inside, piece, row_text)
             first = first if first == first else float(piece.times[0])
+            self.lowest, self.highest = min(self.lowest, piece.times.min()), max(self.highest, piece.times.max())
             last, ended = float(piece.times[-1]), bool(piece.steps.ends[-1])
             yield piece
         if first == first:
@@ -148,9 +151,8 @@ class TimeFacts:
         """The rate and the first and the last time."""
         if not self.spans:
             return ""
-        first, last = min(span[0] for span in self.spans), max(span[1] for span in self.spans)
         rate = f"one row each {show_duration(self.usual)}, " if self.usual else ""
-        return f"{rate}{show_time(first)} to {show_time(last)}"
+        return f"{rate}{show_time(self.lowest)} to {show_time(self.highest)}"
 
     def overlaps(self) -> list[Finding]:
         spans = sorted(self.spans)

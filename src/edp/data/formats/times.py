@@ -17,7 +17,7 @@ SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1, "sec": 1, "min": 60, "m": 60, "h": 36
 SECONDS_TEXT = r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?"
 ZONE = r"(Z|[-+]\d\d:?\d\d)$"
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}  # of times that are numbers
-OLDEST_DATE, LAST_DATE = 1e8, 2e11  # seconds; other times are not dates
+OLDEST_DATE, LAST_DATE = 1e8, 2.534e11  # seconds; other times are not shown as dates
 YEAR_5000 = 95_617_584_000.0
 
 
