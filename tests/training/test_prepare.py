@@ -56,6 +56,16 @@ def test_notes_about_the_data_reach_both(log, tmp_path, capsys, rng):
     assert "too few to learn from" in told
 
 
+def test_error_values_are_told(tmp_path, rng):
+    rows = 50 + rng.standard_normal((300, 2)), rng.uniform(-1, 1, (300, 1)), rng.random(300)
+    rows[0][::60, 1] = -9999
+    log = edp.from_arrays(*rows, np.zeros(300, bool), timeouts=np.arange(300) % 20 == 19)
+    with pytest.warns(
+        UserWarning, match=r"'observation_1' is -9999 in 5 rows, and at 4.* in others \(a sensor's error"
+    ):
+        edp.fit(log, tmp_path / "python", **SMALL)
+
+
 def test_options_that_contradict_each_other_are_refused_before_data_is_read():
     with pytest.raises(UserError, match="use `eas=1`"):
         prepare.resolve_settings(choose("bc", options={"eas": 3}), get_task("hopper-medium-v2"))

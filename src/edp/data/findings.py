@@ -156,17 +156,6 @@ def find_useless_columns(statistics: Statistics) -> list[Finding]:
             names = ", ".join(repr(column.name) for column in constant[:5]) + (", …" if len(constant) > 5 else "")
             level = "error" if kind == "action" else "note"
             findings.append(Finding(level, f"{counted(len(constant), f'constant {kind} column')}: {names}", effect))
-    for column in statistics.columns_of("observation"):
-        far = max(abs(column.high - column.mean), abs(column.mean - column.low)) / (column.std or 1.0)
-        if far > 50:
-            findings.append(
-                Finding(
-                    "warning",
-                    f"observation {column.name!r} reaches {far:.0f} standard deviations from its mean "
-                    f"({column.low:.4g} to {column.high:.4g})",
-                    "a sensor's error value? It would dominate the scaling: leave such rows out",
-                )
-            )
     return findings
 
 

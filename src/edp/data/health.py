@@ -9,6 +9,7 @@ import numpy as np
 
 from edp.data import findings
 from edp.data.checks import Rounding, checked_pieces
+from edp.data.error_values import find_error_values
 from edp.data.findings import Finding
 from edp.data.log import LARGEST, Log, join_steps
 from edp.data.other_units import find_other_units
@@ -68,6 +69,7 @@ def examine_log(log: Log, low: Sequence[float] = (), high: Sequence[float] = ())
         *find_other_units(sample, every, health.columns, log),
         *findings.find_jumps(sample, every, log),
         *findings.find_useless_columns(health),
+        *find_error_values(health, sample.observations, every, log),
         *findings.find_coarse_columns(rounding, log),
         *findings.find_wrong_ranges(health, low or log.low, high or log.high, log),
         *findings.find_useless_rewards(health),

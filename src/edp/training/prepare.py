@@ -17,6 +17,7 @@ from edp.config.sizes import check_sizes
 from edp.config.spec import Spec, check_together
 from edp.data import findings, formats, locate, tasks, units
 from edp.data.dataset import Dataset, fingerprint, read_dataset
+from edp.data.error_values import find_repeated
 from edp.data.log import Log
 from edp.data.signals import name_signals
 from edp.data.smoothness import noise_share, reward_changes
@@ -256,7 +257,7 @@ def usual_action_range(task: Task, log: Log) -> tuple[tuple[float, ...], tuple[f
 def data_notes(spec: Spec, dataset: Dataset, log: Log) -> tuple[str, ...]:
     """Possible mistakes in the user's data that do not prevent training."""
     reward = dataset.reward
-    notes = data_warnings(dataset, log) if spec.task.own else []
+    notes = data_warnings(spec, dataset, log) if spec.task.own else []
     if spec.task.own and reward.min() == reward.max() and spec.names[0] != "bc":
         text = f"every reward is {reward[0]:g}: nothing tells good actions from bad ones (`algo=bc` learns to imitate)"
         notes.append(text)
@@ -267,13 +268,15 @@ def data_notes(spec: Spec, dataset: Dataset, log: Log) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def data_warnings(dataset: Dataset, log: Log) -> list[str]:
+def data_warnings(spec: Spec, dataset: Dataset, log: Log) -> list[str]:
     """The warnings of ``edp data check`` that cost little, once the data is read."""
     rows, every = len(dataset.reward), 1 + len(dataset.reward) // ROWS_CHECKED
+    observed = spec.units.observations_from_network(dataset.obs[::every])
     found = [
         *log.findings(),
+        *find_repeated(spec.signals.observations, observed).values(),
         *findings.find_few(rows, int(dataset.episode[-1]) + 1, len(dataset.returns)),
-        *findings.find_duplicates(dataset.obs[::every], dataset.action[::every], every),
+        *findings.find_duplicates(observed, dataset.action[::every], every),
     ]
     return [f"{each.what} ({each.effect})" for each in found if each.level == "warning"]
 
