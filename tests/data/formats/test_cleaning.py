@@ -128,6 +128,34 @@ def test_dialects_of_csv(tmp_path, dialect, packed):
     assert observed(str(path), **options) == WHOLE
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_a_mark(tmp_path, encoding):
+    path = write(tmp_path / "a.csv", lines(), encoding)
+    assert observed(path) == WHOLE
+    log = log_of(path)
+    read_steps(log)
+    assert [each.what for each in log.findings()] == [f"the encoding is {encoding}"]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+@pytest.mark.parametrize("times", [0, 1, 2])
+def test_files_are_unpacked_whatever_their_name(tmp_path, name, times):
+    content = "\n".join(lines()).encode()
+    for _ in range(times):
+        content = gzip.compress(content)
+    (tmp_path / name).write_bytes(content)
+    assert observed(str(tmp_path / name)) == WHOLE
+
+
+def test_lines_with_more_or_fewer_cells_are_named(tmp_path):
+    for cells, count in ((",7", "5 cells"), ("", "3 cells")):
+        content = lines()
+        content[5] = content[5] + cells if cells else content[5].rpartition(",")[0]
+        content.insert(3, "")
+        with pytest.raises(UserError, match=rf"a\.csv: line 7 has {count}, and there are 4 names: correct it"):
+            observed(write(tmp_path / "a.csv", content))
+
+
 def test_rows_are_named_below_a_line_of_excel(tmp_path):
     content = ["sep=,", *lines(empty=(3,))]
     with pytest.raises(UserError, match=r"first in row 3 \(line 6\), column 'observation_x'"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from edp.data.formats.dialect import NUMBER, Dialect, open_packed, open_utf8
-from edp.errors import UserError
+from edp.errors import UserError, counted
 
 BLOCK = 4 * 2**20  # bytes of a CSV file at a time
 
@@ -21,8 +21,20 @@ def csv_fault(path: Path, message: str, dialect: Dialect) -> UserError | None:
     broken = first_broken_line(path, dialect)
     if broken:
         return quote_error(path, broken)
+    if re.search(r"Expected \d+ columns, got \d+", message) and (uneven := uneven_line(path, dialect)):
+        return uneven
     bad = re.search(r"In CSV column #(\d+): .* to (\w+): invalid value '(.*)'", message, re.DOTALL)
     return cell_error(path, int(bad[1]), bad[2], bad[3], dialect) if bad else None
+
+
+def uneven_line(path: Path, dialect: Dialect) -> UserError | None:
+    """The error for the first line that has more or fewer cells than there are names."""
+    wanted = len(dialect.names)
+    for line, _, cells in csv_records(path, dialect):
+        if cells and line > dialect.skipped and len(cells) != wanted:
+            has = f"line {line} has {counted(len(cells), 'cell')}, and there are {counted(wanted, 'name')}"
+            return UserError(f"{path}: {has}: correct it, or put cells with a separator in them in quotes")
+    return None
 
 
 def cell_error(path: Path, column: int, kind: str, cell: str, dialect: Dialect) -> UserError:

@@ -14,7 +14,7 @@ from edp.data.formats import csv_faults
 from edp.data.formats.arrow import arrow_reader
 from edp.data.formats.columns import ChosenColumns, Columns
 from edp.data.formats.csv_faults import encoding_hint
-from edp.data.formats.dialect import Dialect, is_packed, is_plain, read_dialect
+from edp.data.formats.dialect import Dialect, has_gzip, is_packed, is_plain, read_dialect
 from edp.data.formats.excel import read_excel
 from edp.data.formats.json_lines import json_batches, json_names
 from edp.data.log import PIECE
@@ -47,7 +47,8 @@ class Source:
     def remarks(self) -> list[str]:
         """What is unusual about the file, and was understood."""
         said = self.dialect.remarks if self.dialect else []
-        return [*said, *(["it is packed with gzip"] if is_packed(self.path) else [])]
+        packed = has_gzip(self.path) if self.dialect else is_packed(self.path)
+        return [*said, *(["it is packed with gzip"] if packed else [])]
 
     def empty_texts(self, columns: Columns) -> tuple[str, ...]:
         """The texts that are read as an empty cell."""
