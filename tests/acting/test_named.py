@@ -137,6 +137,16 @@ def test_texts_that_mean_an_empty_cell(plant):
         encode(Encoder(name_signals(log.observation_names, (), other, (9, 2))), GOOD | {"draw_l_min": "Bad Input"})
 
 
+def test_numbers_that_mean_an_empty_cell(plant):
+    log = formats.open_log(str(plant), COLUMNS | {"missing_texts": ("-9999",)})
+    encoder = Encoder(name_signals(log.observation_names, log.action_names, log.encoding, (9, 2)))
+    for number in (-9999, -9999.0, "-9999", np.float32(-9999)):
+        assert np.isnan(encode(encoder, GOOD | {"draw_l_min": number})[0][0, 4])
+    columns = {name: [value] * 2 for name, value in GOOD.items()} | {"draw_l_min": [1.5, -9999]}
+    assert np.isnan(encode(encoder, columns)[0][:, 4]).tolist() == [False, True]
+    assert encode(encoder, GOOD | {"draw_l_min": -999})[0][0, 4] == -999
+
+
 def test_cells_that_cannot_be_read_are_faults(encoder):
     columns = {name: [value] * 3 for name, value in GOOD.items()}
     columns |= {"mode": ["day", "dusk", "night"], "level_%": [1.0, 2.0, "low"], "time": [None, *columns["time"][:2]]}

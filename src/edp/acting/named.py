@@ -3,18 +3,15 @@
 Texts and times become numbers as in training.
 """
 
-from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from edp.acting.cells import as_list, as_text, as_times, is_number, numbers_among, object_cells, readable
 from edp.data.log import LARGEST
 from edp.data.signals import NUMBER, TEXT, TIME, Signals
 from edp.errors import UserError, first_line, printable, unknown
-
-OBSERVATION = Path("the observation")  # stands for a file in messages
 
 
 def names_of(obs: Any) -> list[str] | None:
@@ -49,6 +46,7 @@ class Encoder:
         self.signals, self.inputs = signals, signals.inputs()
         self.names = [each.name for each in self.inputs]
         self.known = {*self.names, *signals.encoding.unused}
+        self.empty_numbers = numbers_among(signals.encoding.empty)
 
     def rows(self, obs: Any, names: list[str], faults: list[str] | None = None) -> tuple[np.ndarray, bool]:
         """The observations as rows of float32, and whether there is only one, of single values.
@@ -70,7 +68,7 @@ class Encoder:
         rows = np.empty((1 if single else first[0], len(self.signals.observations)), np.float32)
         with np.errstate(over="ignore"):  # what is too large becomes Inf, which is refused
             for name, kind, numbers in self.inputs:
-                if single and kind == NUMBER and isinstance(cells[name], float | int) and abs(cells[name]) < LARGEST:
+                if single and kind == NUMBER and self.is_plain_number(cells[name]):
                     rows[0, numbers] = cells[name]  # as below, and faster
                     continue
                 column = [cells[name]] if single else cells[name]
@@ -111,10 +109,15 @@ class Encoder:
             shown = repr(next((cell for cell in cells.tolist() if not is_number(cell)), column))[:60]
             raise UserError(f"the observation's {printable(name)!r} must be a number, not {shown}") from None
 
+    def is_plain_number(self, cell: Any) -> bool:
+        return isinstance(cell, float | int) and abs(cell) < LARGEST and cell not in self.empty_numbers
+
     def with_empty_cells(self, column: Any) -> Any:
-        """A column in which texts that mean an empty cell in the log are None."""
-        empty = self.signals.encoding.empty
-        if not empty or np.asarray(column).dtype.kind in "biuf":
+        """A column in which what means an empty cell in the log is None, or NaN among numbers."""
+        empty, cells = self.signals.encoding.empty, np.asarray(column)
+        if cells.dtype.kind in "iuf" and self.empty_numbers:
+            return np.where(np.isin(cells, self.empty_numbers), np.nan, cells)
+        if not empty or cells.dtype.kind in "biuf":
             return column
         return [None if isinstance(cell, str) and cell in empty else cell for cell in as_list(column)]
 
@@ -142,79 +145,3 @@ class Encoder:
 
         times = as_times(name, column, self.signals.encoding.time_format, self.signals.encoding.zoneless)
         return np.concatenate([calendar_columns(times, each) for each in self.signals.encoding.calendar], axis=1)
-
-
-def readable(convert: Callable[[str, Any], np.ndarray], name: str, column: Any, faults: list[str]) -> np.ndarray:
-    """Convert a column; cells that cannot be read become Inf, which is outside of all data and never filled."""
-    try:
-        return convert(name, column)
-    except UserError as error:
-        faults.append(str(error))
-    found = []
-    for cell in as_list(column):
-        try:
-            found.append(convert(name, [cell]))
-        except UserError:
-            found.append(np.full((1, 1), np.inf))
-    width = max(row.shape[1] for row in found)
-    return np.concatenate([np.broadcast_to(row, (1, width)) for row in found])
-
-
-def as_list(column: Any) -> list[Any]:
-    return column.to_pylist() if hasattr(column, "to_pylist") else list(column)
-
-
-def object_cells(cells: np.ndarray) -> list[Any]:
-    return cells.tolist() if cells.dtype.kind == "O" else []
-
-
-def is_number(cell: Any) -> bool:
-    try:
-        return not isinstance(cell, str | bytes) and np.isfinite(float(cell))
-    except (TypeError, ValueError, OverflowError):
-        return False
-
-
-def as_text(cell: Any) -> str | None:
-    """A text as it is read from a file; numbers and booleans are written as texts in the same way."""
-    if isinstance(cell, str):
-        return cell
-    import pyarrow as pa
-
-    from edp.data.formats.arrow import as_texts
-
-    try:
-        return as_texts(pa.array([cell.as_py() if hasattr(cell, "as_py") else cell]))[0].as_py()
-    except pa.ArrowException:
-        return str(cell)
-
-
-def as_times(name: str, column: Any, time_format: str, zoneless: bool = False) -> np.ndarray:
-    """Times in seconds, as they are read from a file: of texts, dates and numbers. ``zoneless``: a zone is refused."""
-    import pyarrow as pa
-
-    from edp.data.formats.arrow import Place
-    from edp.data.formats.times import arrow_times, is_zoned
-
-    try:
-        cells = np.asarray(column)
-        if cells.dtype.kind == "M":
-            cells = cells.astype("datetime64[us]")
-        times = pa.array(cells if cells.dtype.kind != "O" else cells.tolist())
-        if pa.types.is_timestamp(times.type):
-            times = times.cast(pa.timestamp("us", times.type.tz), safe=False)
-        has_zone = zoneless and is_zoned(times, time_format)
-        seconds = arrow_times(times, name, Place(OBSERVATION, 0), time_format)
-    except (pa.ArrowException, UserError, TypeError, ValueError, OverflowError):
-        written = time_format or "2026-03-02 06:00"
-        shown = ", ".join(map(repr, list(column)[:3]))
-        raise UserError(
-            f"the observation's {printable(name)!r} must be a time as in the log ({written}), a datetime, or seconds, "
-            f"not {printable(shown)[:60]}"
-        ) from None
-    if has_zone:
-        raise UserError(
-            f"the observation's {printable(name)!r} has a time zone, and the times of the log have none: give the time "
-            "on the clock of the log, without a zone"
-        )
-    return seconds

@@ -184,7 +184,7 @@ def follow_critic(values: dict[str, Setting]) -> None:
 
 def follow_steps(values: dict[str, Setting]) -> None:
     """Set the options whose default depends on the length of the run."""
-    steps = values["steps"].value if "steps" in values else None
+    steps: Any = values["steps"].value if "steps" in values else None
     known = type(steps) is int and 0 < steps <= LARGEST  # anything else is refused later
     for name, setting in values.items():
         if setting.value == LIKE_STEPS and setting.origin != USER:

@@ -201,7 +201,7 @@ def find_wrong_ranges(statistics: Statistics, low: Sequence[float], high: Sequen
 
 def range_ends(
     columns: list[ColumnSummary], low: Sequence[float], high: Sequence[float]
-) -> tuple[Sequence[float], ...]:
+) -> tuple[Sequence[float], Sequence[float]]:
     """Return the low and the high end of each action's range."""
     each = lambda given, data: list(given) * (len(columns) if len(given) == 1 else 1) or data  # noqa: E731
     return each(low, [column.low for column in columns]), each(high, [column.high for column in columns])

@@ -274,7 +274,7 @@ def data_warnings(spec: Spec, dataset: Dataset, log: Log) -> list[str]:
     observed = spec.units.observations_from_network(dataset.obs[::every])
     found = [
         *log.findings(),
-        *find_repeated(spec.signals.observations, observed).values(),
+        *find_repeated(spec.signals.observations if spec.signals else (), observed).values(),
         *findings.find_few(rows, int(dataset.episode[-1]) + 1, len(dataset.returns)),
         *findings.find_duplicates(observed, dataset.action[::every], every),
     ]

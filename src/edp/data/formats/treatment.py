@@ -89,8 +89,8 @@ class Treatment:
         """The table's column of each column of the steps' parts; empty for further texts of the same one."""
         firsts = {each: name for name in self.columns.one_hot for each in self.expanded(name)[:1]}
         others = {each for name in self.columns.one_hot for each in self.expanded(name)[1:]}
-        named = lambda name: "" if name in others else firsts.get(name, name)  # noqa: E731
-        return {part: [named(name) for name in names] for part, names in self.names().items()}
+        named = dict.fromkeys(others, "") | firsts
+        return {part: [named.get(name, name) for name in names] for part, names in self.names().items()}
 
     def expanded(self, name: str) -> list[str]:
         return [f"{name}={text}" for text in self.categories[name]] if name in self.columns.one_hot else [name]
