@@ -36,7 +36,7 @@ web: build/heating-trained | .venv/ready-dev  ## the page of examples/web with a
 build/heating-trained: | .venv/ready-dev
 	mkdir -p build
 	rm -rf build/heating
-	$(BIN)/python examples/heating/logs.py --out build/heating.csv
+	$(BIN)/python examples/heating/logs.py --out build/heating.csv --overwrite
 	$(BIN)/edp train build/heating.csv --columns examples/heating/columns.toml --hidden 128,128 --critic-hidden 128,128 \
 		--steps 5000 --eval-every 5000 --out build/heating
 	touch $@

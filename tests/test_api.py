@@ -168,6 +168,23 @@ def test_wrong_data_and_columns_are_refused(data, columns, why, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (lambda log: edp.write("clean.csv", "x.csv"), "`log` must be a log, as edp.open_log"),
+        (lambda log: edp.write(log, 7), "`to` must be the name of a file or folder, not 7"),
+        (lambda log: edp.fit(log, 7), "`out` must be the name of a file or folder, not 7"),
+        (lambda log: edp.load_policy(3), "`run` must be the name of a file or folder, not 3"),
+        (lambda log: edp.from_episodes(5), "episodes: must be a list of dicts, not 5"),
+        (lambda log: edp.from_episodes({"observations": []}), "episodes: must be a list of dicts, not {'obs"),
+    ],
+)
+def test_wrong_types_are_refused(call, why):
+    log = edp.from_arrays(np.zeros((3, 1)), np.zeros((3, 1)), np.zeros(3), np.zeros(3, bool))
+    with pytest.raises(UserError, match=re.escape(why)):
+        call(log)
+
+
 def test_public_names_are_shown_and_there():
     assert {"fit", "UserError", "load_policy"} <= set(dir(edp))
     assert edp.UserError is UserError

@@ -90,7 +90,10 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("heating.csv"))
     parser.add_argument("--days", type=int, default=750, help="of both operators together")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--overwrite", action="store_true", help="replace a file that exists")
     args = parser.parse_args(argv)
+    if args.out.exists() and not args.overwrite:
+        parser.error(f"{args.out}: already exists; choose another name, or replace it with --overwrite")
     with args.out.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)

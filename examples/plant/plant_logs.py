@@ -1,7 +1,7 @@
 """Logs of a small plant: a tank that is kept warm and at its level, one row a minute, and ten damaged versions of it.
 
     python plant_logs.py --out clean.csv --days 21
-    python plant_logs.py --out clean.csv --days 21 --damaged damaged/
+    python plant_logs.py --out clean.csv --days 21 --damaged damaged/ --overwrite
 
 Two operators take turns of eight hours. Water is drawn from the tank by day, and flows in through a valve; a heater
 keeps it at 60 °C. A trip of the heater ends a shift: the plant is reset, and the log goes on. The reward of a minute is
@@ -118,13 +118,17 @@ def write_damaged(rows: list[list[str]], folder: Path) -> None:
         (twice / name).write_text(text_of(rows), encoding="utf-8")
 
 
-def main() -> None:
+def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("clean.csv"))
     parser.add_argument("--days", type=int, default=21)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--damaged", type=Path, metavar="FOLDER")
-    values = parser.parse_args()
+    parser.add_argument("--overwrite", action="store_true", help="replace files that exist")
+    values = parser.parse_args(argv)
+    for path in filter(None, (values.out, values.damaged)):
+        if path.exists() and not values.overwrite:
+            parser.error(f"{path}: already exists; choose another name, or replace it with --overwrite")
     rows = simulate(values.days, values.seed)
     values.out.write_text(text_of(rows), encoding="utf-8")
     if values.damaged:

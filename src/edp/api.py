@@ -12,8 +12,8 @@ from edp.acting.policy import LoadedPolicy
 from edp.data import formats
 from edp.data.formats.columns import given_columns
 from edp.data.log import Log
-from edp.errors import UserError
-from edp.files import keep_compiled_programs
+from edp.errors import UserError, short_repr
+from edp.files import as_path, keep_compiled_programs
 from edp.memory import limited_memory, parse_size
 from edp.runs.directory import Run
 from edp.runs.sweep import Sweep
@@ -43,6 +43,9 @@ def write(log: Log, to: str | Path, *, overwrite: bool = False) -> str:
 
     Data that exists is refused, unless ``overwrite`` is True. The data that ``log`` reads is never replaced.
     """
+    as_path(to, "to")
+    if not isinstance(log, Log):
+        raise UserError(f"`log` must be a log, as edp.open_log, from_arrays or record give it, not {short_repr(log)}")
     return formats.write_log(str(to), log, overwrite)
 
 
@@ -77,7 +80,7 @@ def fit(
         **options: the options of ``edp train`` by name, for example ``steps=10_000``.
     """
     keep_compiled_programs()
-    out = Path(out)
+    out = as_path(out, "out")
     options = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in options.items()}
     request = Request(data, algo, policy, preset, env, columns, options=options)
     resumes = resume and Run.is_in(out)
@@ -115,7 +118,7 @@ def sweep(
         on_results: called with the results of all trials, now and then.
     """
     keep_compiled_programs()
-    out = Path(out)
+    out = as_path(out, "out")
     read, started = read_plan(plan), None
     if resume and Sweep.is_in(out):
         there, started = resume_sweep(out)

@@ -1,6 +1,7 @@
 """Errors that the user can fix."""
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class UserError(Exception):
@@ -29,6 +30,15 @@ def first_line(error: Exception) -> str:
 def counted(number: int, what: str) -> str:
     """Write a number of things: 1 step, 2 steps."""
     return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def short_repr(value: Any) -> str:
+    """A value in a message, on one line."""
+    shape = getattr(value, "shape", ())
+    if isinstance(shape, tuple) and shape:
+        return f"an array of shape {shape}"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def printable(text: str) -> str:

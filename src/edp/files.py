@@ -9,11 +9,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from edp.errors import UserError
+from edp.errors import UserError, short_repr
 
 TEMPORARY = ".tmp"  # marks files that are still being written
 MADE_BY = "made by edp"  # near the beginning of pages and pictures
 BEGINNING = 2048  # bytes of a file in which ``MADE_BY`` is looked for
+
+
+def as_path(name: Any, option: str) -> Path:
+    """The path with a name that a user gives for an option in Python."""
+    try:
+        return Path(name)
+    except TypeError:
+        raise UserError(f"`{option}` must be the name of a file or folder, not {short_repr(name)}") from None
 
 
 @contextmanager

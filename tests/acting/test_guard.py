@@ -105,7 +105,20 @@ def test_refusing(plant_run, good):
     assert policy.act(good) == twin.act(good)  # what was refused draws no random numbers
 
 
-@pytest.mark.parametrize("bad", [{"level_%": 1e30}, {"level_%": float("nan")}, {"temp_C": None}, {"mode": None}])
+BAD = [
+    {"level_%": 1e30},
+    {"level_%": float("nan")},
+    {"level_%": 10**400},
+    {"level_%": "Bad Input"},
+    {"draw_l_min": "Bad Input"},
+    {"temp_C": None},
+    {"mode": None},
+    {"mode": "dusk"},
+    {"time": None},
+]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=str)
 def test_holding(plant_run, good, bad):
     policy = edp.load_policy(plant_run, outside="hold")
     first, second = policy.act(good), policy.act(good)
@@ -119,6 +132,15 @@ def test_holding(plant_run, good, bad):
     policy.reset()
     with pytest.raises(UserError, match="there is no earlier action to hold"):
         policy.act(good | bad)
+
+
+def test_a_cell_that_cannot_be_read_is_explained(plant_run, good):
+    policy = edp.load_policy(plant_run, outside="hold")
+    policy.act(good)
+    with pytest.warns(UserWarning, match="'mode' is 'dusk', which is not in the training data.*is held"):
+        policy.act(good | {"mode": "dusk"})
+    assert policy.status.why.startswith("the observation's 'mode' is 'dusk'")
+    assert policy.status.columns == ("mode=day", "mode=night")
 
 
 @pytest.mark.filterwarnings("ignore:outside of the training data")

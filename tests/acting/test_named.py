@@ -1,13 +1,14 @@
 """Observations by name are the numbers that training saw."""
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import edp
-from edp.acting.named import Encoder, names_of
+from edp.acting.named import Encoder, names_of, with_index
 from edp.data import formats
 from edp.data.dataset import read_steps
 from edp.data.signals import name_signals
@@ -54,7 +55,6 @@ def test_every_row_of_the_log(encoder, plant, steps):
         "2026-03-02 06:01",
         "2026-03-02T06:01:00",
         datetime(2026, 3, 2, 6, 1),
-        datetime(2026, 3, 2, 6, 1, tzinfo=UTC),
         np.datetime64("2026-03-02T06:01:00.000000000"),
         datetime(2026, 3, 2, 6, 1, tzinfo=UTC).timestamp(),
     ],
@@ -97,6 +97,10 @@ GOOD = {"time": "2026-03-02 06:01", "mode": "day", "level_%": 50.0, "temp_C": 60
         ({"level_%": [1.0, 2.0]}, "'level_%' has shape (2,) and 'mode' shape ()"),
         ({"time": "yesterday"}, "'time' must be a time as in the log (2026-03-02 06:00), a datetime, or seconds"),
         ({"time": None}, "'time' must be a time"),
+        ({"time": "2026-03-02T06:01:00Z"}, "'time' has a time zone, and the times of the log have none"),
+        ({"time": datetime(2026, 3, 2, 6, 1, tzinfo=UTC)}, "'time' has a time zone"),
+        ({"level_%": 10**400}, "'level_%' must be a number, not 1000"),
+        ({"level_%": "Bad Output"}, "'level_%' must be a number, not 'Bad Output'"),
         ({"time": float("nan")}, "'time' must be a time"),
     ],
     ids=lambda value: str(value)[:40],
@@ -117,6 +121,78 @@ def test_columns_with_a_wrong_cell(encoder):
     rows, _ = encode(encoder, columns | {"level_%": np.array([1, None, 2], object), "mode": ["day", "night", None]})
     np.testing.assert_array_equal(np.isnan(rows[:, 2]), [False, True, False])
     np.testing.assert_array_equal(rows[:, :2], [[1, 0], [0, 1], [np.nan, np.nan]])
+
+
+def test_texts_that_mean_an_empty_cell(plant):
+    log = formats.open_log(str(plant), COLUMNS | {"missing_texts": ("Bad Input",)})
+    encoder = Encoder(name_signals(log.observation_names, log.action_names, log.encoding, (9, 2)))
+    empty = encode(encoder, GOOD | {"draw_l_min": None, "mode": None})[0]
+    for text in ("Bad Input", "NA", "null", ""):
+        np.testing.assert_array_equal(encode(encoder, GOOD | {"draw_l_min": text, "mode": text})[0], empty)
+    columns = {name: [value] * 2 for name, value in GOOD.items()} | {"draw_l_min": [1.5, "Bad Input"]}
+    for table in (columns, columns | {"draw_l_min": pa.array(["Bad Input", None])}):
+        assert np.isnan(encode(encoder, table)[0][-1, 4])
+    with pytest.raises(UserError, match="'draw_l_min' must be a number, not 'Bad Input'"):
+        other = formats.open_log(str(plant), COLUMNS).encoding
+        encode(Encoder(name_signals(log.observation_names, (), other, (9, 2))), GOOD | {"draw_l_min": "Bad Input"})
+
+
+def test_numbers_that_mean_an_empty_cell(plant):
+    log = formats.open_log(str(plant), COLUMNS | {"missing_texts": ("-9999",)})
+    encoder = Encoder(name_signals(log.observation_names, log.action_names, log.encoding, (9, 2)))
+    for number in (-9999, -9999.0, "-9999", np.float32(-9999)):
+        assert np.isnan(encode(encoder, GOOD | {"draw_l_min": number})[0][0, 4])
+    columns = {name: [value] * 2 for name, value in GOOD.items()} | {"draw_l_min": [1.5, -9999]}
+    assert np.isnan(encode(encoder, columns)[0][:, 4]).tolist() == [False, True]
+    assert encode(encoder, GOOD | {"draw_l_min": -999})[0][0, 4] == -999
+
+
+def test_cells_that_cannot_be_read_are_faults(encoder):
+    columns = {name: [value] * 3 for name, value in GOOD.items()}
+    columns |= {"mode": ["day", "dusk", "night"], "level_%": [1.0, 2.0, "low"], "time": [None, *columns["time"][:2]]}
+    faults = []
+    rows, _ = encoder.rows(columns, list(columns), faults)
+    bad = [range(5, 9), range(2), range(2, 3)]
+    assert np.isinf(rows).tolist() == [[column in columns for column in range(9)] for columns in bad]
+    assert len(faults) == 3 and "'mode' is 'dusk'" in faults[0]
+    rows, _ = encoder.rows(GOOD | {"level_%": 10**400}, list(GOOD), faults)
+    assert rows[0, 2] == np.inf
+
+
+class Frame(dict):
+    """A table with an index, as pandas has it."""
+
+    def __init__(self, columns, index):
+        super().__init__({name: cells for name, cells in columns.items() if name != index})
+        self.whole, self.columns, self.index = columns, list(self), SimpleNamespace(names=[index])
+
+    def reset_index(self):
+        return self.whole
+
+
+class Row(dict):
+    def __init__(self, cells, name):
+        super().__init__(cells)
+        self.index, self.name = list(cells), name
+
+    def reset_index(self):
+        raise NotImplementedError
+
+    def to_dict(self):
+        return dict(self)
+
+
+def test_the_time_may_be_the_index_of_a_table(encoder):
+    columns = {name: [value] * 2 for name, value in GOOD.items()}
+    wanted = encode(encoder, GOOD)[0][0]
+    assert names_of(with_index(Frame(columns, "time"), "time")) == list(columns)
+    unnamed = Frame(columns, None)
+    assert with_index(unnamed, "time") is unnamed
+    without = {name: value for name, value in GOOD.items() if name != "time"}
+    row = with_index(Row(without, datetime(2026, 3, 2, 6, 1)), "time")
+    np.testing.assert_array_equal(encode(encoder, row)[0][0], wanted)
+    numbered = Row(without, 7)
+    assert with_index(numbered, "time") is numbered
 
 
 def test_other_columns_of_the_log_may_be_there(encoder):

@@ -303,6 +303,23 @@ def test_wrong_limits(plant_run):
         edp.load_policy(plant_run, deadline=5)
 
 
+@pytest.mark.filterwarnings("ignore:outside of the training data")
+def test_only_good_numbers_fill_empty_cells(plant, plant_run):
+    good = observations(plant)[3]
+    policy, twin = (edp.load_policy(plant_run, outside="hold") for _ in range(2))
+    for each in (policy, twin):
+        each.act(good)
+    for bad in (float("inf"), 1e30, "Bad Input"):
+        policy.act(good | {"draw_l_min": bad})
+        twin.act(good | {"draw_l_min": 1e30})
+        assert policy.status.held and not policy.status.filled
+        for calls in (1, 2):
+            assert policy.act(good | {"draw_l_min": None}) == twin.act(good)
+            assert policy.status.filled == ("draw_l_min",) and policy.status.filled_calls == calls
+    policy.act(good)
+    assert policy.status.filled == () and policy.status.filled_calls == 0
+
+
 def test_empty_cells_are_filled_as_in_training(plant, plant_run):
     """The draw has the number of the call before; the temperature is refused, as in the log."""
     first, second = observations(plant)[100:102]

@@ -60,6 +60,14 @@ def test_the_file_that_is_read_is_never_replaced(room_csv, fails):
     assert room_csv.read_bytes() == before
 
 
+def test_the_file_with_the_meaning_of_columns_is_not_replaced(room_csv, fails):
+    Path("columns.toml").rename("columns.csv")
+    before = Path("columns.csv").read_bytes()
+    said = fails("data", "convert", room_csv, "columns.csv", "--columns", "columns.csv", "--overwrite")
+    assert "columns.csv: is being read, and cannot be replaced" in said
+    assert Path("columns.csv").read_bytes() == before
+
+
 def test_no_file_of_a_folder_is_replaced_or_added(room_csv, fails):
     Path("logs").mkdir()
     room_csv.rename("logs/a.csv")

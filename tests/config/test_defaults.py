@@ -18,6 +18,13 @@ def resolved(algorithm="td3bc", policy="diffusion", domain="locomotion", preset=
     return defaults.resolve(classes, defaults.layers(algorithm, policy, domain, task or {}, preset), given).values
 
 
+@pytest.mark.parametrize("steps", [-3, 0, 10**99])
+def test_wrong_steps_are_named(steps):
+    settings = choose("td3bc", options={"steps": steps}).resolve(get_task("hopper-medium-v2"))
+    with pytest.raises(UserError, match="`steps` must be"):
+        assert settings.parts
+
+
 # The paper's table of hyper-parameters: learning rate, clipping, loss weight, epochs of 1,000 steps, batch size.
 @pytest.mark.parametrize(
     ("domain", "row"),

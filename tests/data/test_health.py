@@ -80,7 +80,7 @@ def test_good_data_passes():
             "10 of 10 episodes have the length 20, and all are marked terminal",
         ),
         ({"timeouts": np.ones(200, bool)}, "note", "200 of 200 episodes have one step"),
-        ({"timeouts": ends(200, 20) | (np.arange(200) == 0)}, "warning", "1 of 11 episodes have one step"),
+        ({"timeouts": ends(200, 20) | (np.arange(200) == 0)}, "warning", "1 of 11 episodes has one step"),
         ({"timeouts": ends(200, 40)}, "warning", "the state after a step is not the one"),
         (
             {"timeouts": ends(200, 40), "observations": ramps(), "next_observations": None},
@@ -88,6 +88,11 @@ def test_good_data_passes():
             "5 times most observations jump in an episode, first after row 19",
         ),
         ({"rewards": np.ones(200)}, "warning", "every reward is 1"),
+        (
+            {"timeouts": np.ones(200, bool), "next_observations": None},
+            "error",
+            "no transition in it has a known next state",
+        ),
         ({"rewards": np.arange(200) == 7.0}, "note", "rewards are sparse: 0.50%"),
         (
             {"rewards": np.full(200, -2.0) - (np.arange(200) == 5), "terminals": terminal_in_the_middle()},
@@ -114,6 +119,19 @@ def test_what_is_wrong_is_found(content, level, what):
 def test_an_end_that_costs_more_than_steps_is_as_it_should_be():
     rewards = np.linspace(-2, -1, 200) - 50.0 * terminal_in_the_middle()
     assert found(terminals=terminal_in_the_middle(), rewards=rewards) == []
+
+
+def test_an_action_outside_of_its_range_is_named_with_its_row(tmp_path, capsys):
+    cells = [f"{i % 20},{0.9 - (i % 17) / 10},{i % 3}" for i in range(200)]
+    cells[70] = "7,2.5,1"
+    cells[90] = "nan,-1.5,1"
+    path = tmp_path / "a.csv"
+    path.write_text("\n\n".join(["observation_0,action_0,reward", *cells]), encoding="utf-8")
+    (tmp_path / "c.toml").write_text("action_low = -1\naction_high = 1\n", encoding="utf-8")
+    columns = ["--columns", str(tmp_path / "c.toml")]
+    assert main(["data", "check", str(path), "--no-picture", "--json", *columns]) == 1
+    (what,) = (each["what"] for each in json.loads(capsys.readouterr().out)["findings"] if "range" in each["what"])
+    assert what.endswith("and its range is -1 to 1, first left in row 70 (line 143), with 2.5")
 
 
 def test_a_jump_that_is_no_end_is_counted_across_pieces(monkeypatch):
@@ -185,7 +203,7 @@ def test_ranges_that_training_would_refuse(tmp_path, monkeypatch, capsys):
     (tmp_path / "columns.toml").write_text("action_low = 0\naction_high = [60, 28]\n", encoding="utf-8")
     assert main(["data", "check", "a.csv", "--columns", "columns.toml", "--json"]) == 1
     told = [finding["what"] for finding in json.loads(capsys.readouterr().out)["findings"]]
-    assert "action 'action_1' spans 0 to 29, and its range is 0 to 28" in told
+    assert "action 'action_1' spans 0 to 29, and its range is 0 to 28, first left in row 29 (line 31), with 29" in told
     assert not any("'action_0' spans" in what for what in told)
 
 

@@ -131,6 +131,16 @@ class TestLogs:
         assert (tmp_path / "again.csv").read_bytes() == table.read_bytes()
 
 
+def test_no_log_is_overwritten_unasked(tmp_path):
+    path = tmp_path / "heating.csv"
+    path.write_text("mine", encoding="utf-8")
+    with pytest.raises(SystemExit):
+        logs.main(["--out", str(path), "--days", "6"])
+    assert path.read_text(encoding="utf-8") == "mine"
+    logs.main(["--out", str(path), "--days", "6", "--overwrite"])
+    assert path.stat().st_size > 1000
+
+
 def test_the_mapping_fits_the_logs(table, rows):
     parser = Parser("edp train", "")
     add_columns(parser)

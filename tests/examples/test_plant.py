@@ -43,6 +43,20 @@ def findings(path, capsys, *options):
     return code, [(finding["level"], finding["what"]) for finding in found["findings"]], found
 
 
+def test_nothing_is_overwritten_unasked(tmp_path, capsys):
+    out, damaged = tmp_path / "mine.csv", tmp_path / "damaged"
+    out.write_text("mine", encoding="utf-8")
+    words = ["--out", str(out), "--days", "1", "--damaged", str(damaged)]
+    with pytest.raises(SystemExit) as stopped:
+        plant_logs.main(words)
+    assert stopped.value.code == 2
+    assert "mine.csv: already exists; choose another name, or replace it with --overwrite" in capsys.readouterr().err
+    assert out.read_text(encoding="utf-8") == "mine" and not damaged.exists()
+    for _ in range(2):
+        plant_logs.main([*words, "--overwrite"])
+    assert out.stat().st_size > 1000 and (damaged / "gaps.csv").exists()
+
+
 def test_nothing_is_wrong_with_the_sound_log(logs, capsys):
     code, found, about = findings(logs / "clean.csv", capsys)
     assert (code, found) == (0, [])

@@ -45,12 +45,25 @@ def test_python_names_parameters_and_the_command_line_flags(log, tmp_path, fails
 def test_notes_about_the_data_reach_both(log, tmp_path, capsys, rng):
     rows = rng.standard_normal((60, 3)), rng.uniform(-2, 2, (60, 1)), np.ones(60)
     same = edp.from_arrays(*rows, np.zeros(60, bool), timeouts=ENDS)
-    with pytest.warns(UserWarning, match="every reward is 1.*`algo=bc` learns to imitate"):
+    with pytest.warns(UserWarning, match="every reward is 1.*`algo=bc` learns to imitate") as said:
         edp.fit(same, tmp_path / "python", **SMALL)
+    assert any("too few to learn from (a policy needs thousands" in str(each.message) for each in said)
     file = edp.write(same, tmp_path / "same.npz")
     words = ["--steps", "10", "--epoch-steps", "10", "--hidden", "8", "--critic-hidden", "8", "--calls", "3"]
     assert main(["train", file, "--out", str(tmp_path / "cli"), "--quiet", *words]) == 0
-    assert "every reward is 1: nothing tells good actions from bad ones (--algo bc learns" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "every reward is 1: nothing tells good actions from bad ones (--algo bc learns" in told
+    assert "too few to learn from" in told
+
+
+def test_error_values_are_told(tmp_path, rng):
+    rows = 50 + rng.standard_normal((300, 2)), rng.uniform(-1, 1, (300, 1)), rng.random(300)
+    rows[0][::60, 1] = -9999
+    log = edp.from_arrays(*rows, np.zeros(300, bool), timeouts=np.arange(300) % 20 == 19)
+    with pytest.warns(
+        UserWarning, match=r"'observation_1' is -9999 in 5 rows, and at 4.* in others \(a sensor's error"
+    ):
+        edp.fit(log, tmp_path / "python", **SMALL)
 
 
 def test_options_that_contradict_each_other_are_refused_before_data_is_read():

@@ -30,6 +30,8 @@ class Status(NamedTuple):
     rows: tuple[int, ...] = ()  # of the batch: those that are outside
     held: bool = False  # whether the last good action was given for these rows
     why: str = ""  # in words, how they are outside
+    filled: tuple[str, ...] = ()  # the names of the numbers whose empty cells have the last good number
+    filled_calls: int = 0  # for how many calls, the longest of them
     late: bool = False  # whether the fallback was given, because there was no action at the deadline
     limited: tuple[str, ...] = ()  # the names of the actions that would have changed by more than ``max_change``
     latency_ms: float = float("nan")  # of the call
@@ -47,7 +49,7 @@ class Guard:
     def check(self, rows: np.ndarray, as_seen: np.ndarray) -> Status:
         """Compare observations in the log's units, and the same ones as the network sees them."""
         with np.errstate(over="ignore", invalid="ignore"):
-            within = (rows >= self.low) & (rows <= self.high)  # NaN is not
+            within = self.inside(rows)
             usual = self.signals.distance
             distances = self.reference.distances(as_seen) / usual if usual else np.zeros(len(rows), np.float32)
         far = ~(distances <= FAR)
@@ -57,6 +59,10 @@ class Guard:
         names = tuple(self.signals.observations[column] for column in np.flatnonzero(~within.all(axis=0)))
         outside = np.flatnonzero(far | ~within.all(axis=1))
         return Status(True, names, farthest, tuple(outside.tolist()), why=self.explain(rows, within, distances))
+
+    def inside(self, rows: np.ndarray) -> np.ndarray:
+        """Mark the numbers within their ranges. NaN is not."""
+        return (rows >= self.low) & (rows <= self.high)
 
     def explain(self, rows: np.ndarray, within: np.ndarray, distances: np.ndarray) -> str:
         """Name the numbers that are outside of their ranges with their values and ranges, or else the distance."""

@@ -15,6 +15,7 @@ from edp.acting.policy import LoadedPolicy, Origin
 from edp.config.spec import EvalOptions
 from edp.data.signals import Encoding, name_signals
 from edp.errors import UserError, unknown
+from edp.files import as_path
 from edp.runs.directory import Run
 from edp.runs.load import load_checkpoint
 
@@ -53,7 +54,7 @@ def load_policy(
     """
     if outside not in CHOICES:
         raise unknown("choice of `outside`", str(outside), CHOICES)
-    opened = Run.open(Path(run))
+    opened = Run.open(as_path(run, "run"))
     spec, found = load_checkpoint(opened, checkpoint)
     for damaged in found.damaged:
         warnings.warn(f"{damaged}; the checkpoint of step {found.step} is used", stacklevel=2)

@@ -3,15 +3,15 @@
 Texts and times become numbers as in training.
 """
 
-from pathlib import Path
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 
+from edp.acting.cells import as_list, as_text, as_times, is_number, numbers_among, object_cells, readable
+from edp.data.log import LARGEST
 from edp.data.signals import NUMBER, TEXT, TIME, Signals
 from edp.errors import UserError, first_line, printable, unknown
-
-OBSERVATION = Path("the observation")  # stands for a file in messages
 
 
 def names_of(obs: Any) -> list[str] | None:
@@ -28,6 +28,17 @@ def names_of(obs: Any) -> list[str] | None:
     return names if names is None or not names or any(isinstance(name, str) for name in names) else None
 
 
+def with_index(obs: Any, time_column: str) -> Any:
+    """A table of pandas with its named index as columns; a row of one with its time, if that was in the index."""
+    if not hasattr(obs, "reset_index"):
+        return obs
+    if hasattr(obs, "columns"):
+        named = all(name is not None and name not in obs.columns for name in obs.index.names)
+        return obs.reset_index() if named else obs
+    timed = time_column and time_column not in obs.index and isinstance(obs.name, datetime)
+    return {**obs.to_dict(), time_column: obs.name} if timed else obs
+
+
 class Encoder:
     """Makes rows of numbers from observations by name."""
 
@@ -35,9 +46,14 @@ class Encoder:
         self.signals, self.inputs = signals, signals.inputs()
         self.names = [each.name for each in self.inputs]
         self.known = {*self.names, *signals.encoding.unused}
+        self.empty_numbers = numbers_among(signals.encoding.empty)
 
-    def rows(self, obs: Any, names: list[str]) -> tuple[np.ndarray, bool]:
-        """The observations as rows of float32, and whether there is only one, of single values."""
+    def rows(self, obs: Any, names: list[str], faults: list[str] | None = None) -> tuple[np.ndarray, bool]:
+        """The observations as rows of float32, and whether there is only one, of single values.
+
+        A cell that cannot be read is an error. If there is a list of ``faults``, the cell becomes Inf instead, and the
+        error is added.
+        """
         self.check_names(names)
         cells = {name: obs[name] for name in self.names}
         sizes = {name: np.shape(cell) for name, cell in cells.items()}
@@ -52,12 +68,12 @@ class Encoder:
         rows = np.empty((1 if single else first[0], len(self.signals.observations)), np.float32)
         with np.errstate(over="ignore"):  # what is too large becomes Inf, which is refused
             for name, kind, numbers in self.inputs:
-                if single and kind == NUMBER and isinstance(cells[name], float | int):
+                if single and kind == NUMBER and self.is_plain_number(cells[name]):
                     rows[0, numbers] = cells[name]  # as below, and faster
                     continue
                 column = [cells[name]] if single else cells[name]
                 convert = {TEXT: self.marks, TIME: self.calendar}.get(kind, self.numbers)
-                rows[:, numbers] = convert(name, column)
+                rows[:, numbers] = convert(name, column) if faults is None else readable(convert, name, column, faults)
         return rows, single
 
     def array_rows(self, obs: Any) -> tuple[np.ndarray, bool]:
@@ -65,7 +81,7 @@ class Encoder:
         try:
             with np.errstate(over="ignore"):  # what is too large becomes Inf, which is refused
                 obs = np.asarray(obs, np.float32)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise UserError(f"observations are numbers, or have names: {first_line(error)}") from None
         rows, width = obs[None] if obs.ndim == 1 else obs, len(self.signals.observations)
         if rows.ndim != 2 or rows.shape[1] != width:
@@ -83,15 +99,27 @@ class Encoder:
 
     def numbers(self, name: str, column: Any) -> np.ndarray:
         """A column of numbers; an empty cell (None) becomes NaN."""
-        cells = np.asarray(column)
+        cells = np.asarray(self.with_empty_cells(column))
         texts = cells.dtype.kind in "USM" or any(isinstance(cell, str | bytes) for cell in object_cells(cells))
         try:
             if texts:
                 raise ValueError
             return cells.astype(np.float64)[:, None]
-        except (TypeError, ValueError):
-            shown = next((cell for cell in cells.tolist() if not is_number(cell)), column)
-            raise UserError(f"the observation's {printable(name)!r} must be a number, not {shown!r}") from None
+        except (TypeError, ValueError, OverflowError):
+            shown = repr(next((cell for cell in cells.tolist() if not is_number(cell)), column))[:60]
+            raise UserError(f"the observation's {printable(name)!r} must be a number, not {shown}") from None
+
+    def is_plain_number(self, cell: Any) -> bool:
+        return isinstance(cell, float | int) and abs(cell) < LARGEST and cell not in self.empty_numbers
+
+    def with_empty_cells(self, column: Any) -> Any:
+        """A column in which what means an empty cell in the log is None, or NaN among numbers."""
+        empty, cells = self.signals.encoding.empty, np.asarray(column)
+        if cells.dtype.kind in "iuf" and self.empty_numbers:
+            return np.where(np.isin(cells, self.empty_numbers), np.nan, cells)
+        if not empty or cells.dtype.kind in "biuf":
+            return column
+        return [None if isinstance(cell, str) and cell in empty else cell for cell in as_list(column)]
 
     def marks(self, name: str, column: Any) -> np.ndarray:
         """A text as 0 and 1, in a column for each text of the training data; an empty cell becomes NaN."""
@@ -99,7 +127,7 @@ class Encoder:
         found = np.zeros((len(column), len(texts)))
         for row, cell in enumerate(column):
             text = as_text(cell)
-            if text is None:
+            if text is None or text in self.signals.encoding.empty:
                 found[row] = np.nan
             elif text in texts:
                 found[row, texts.index(text)] = 1
@@ -115,54 +143,5 @@ class Encoder:
         """The sine and the cosine of times."""
         from edp.data.formats.cleaning import calendar_columns
 
-        times = as_times(name, column, self.signals.encoding.time_format)
+        times = as_times(name, column, self.signals.encoding.time_format, self.signals.encoding.zoneless)
         return np.concatenate([calendar_columns(times, each) for each in self.signals.encoding.calendar], axis=1)
-
-
-def object_cells(cells: np.ndarray) -> list[Any]:
-    return cells.tolist() if cells.dtype.kind == "O" else []
-
-
-def is_number(cell: Any) -> bool:
-    try:
-        return not isinstance(cell, str | bytes) and np.isfinite(float(cell))
-    except (TypeError, ValueError):
-        return False
-
-
-def as_text(cell: Any) -> str | None:
-    """A text as it is read from a file; numbers and booleans are written as texts in the same way."""
-    if isinstance(cell, str):
-        return cell
-    import pyarrow as pa
-
-    from edp.data.formats.arrow import as_texts
-
-    try:
-        return as_texts(pa.array([cell.as_py() if hasattr(cell, "as_py") else cell]))[0].as_py()
-    except pa.ArrowException:
-        return str(cell)
-
-
-def as_times(name: str, column: Any, time_format: str) -> np.ndarray:
-    """Times in seconds, as they are read from a file: of texts, dates and numbers."""
-    import pyarrow as pa
-
-    from edp.data.formats.arrow import Place
-    from edp.data.formats.times import arrow_times
-
-    try:
-        cells = np.asarray(column)
-        if cells.dtype.kind == "M":
-            cells = cells.astype("datetime64[us]")
-        times = pa.array(cells if cells.dtype.kind != "O" else cells.tolist())
-        if pa.types.is_timestamp(times.type):
-            times = times.cast(pa.timestamp("us", times.type.tz), safe=False)
-        return arrow_times(times, name, Place(OBSERVATION, 0), time_format)
-    except (pa.ArrowException, UserError, TypeError, ValueError, OverflowError):
-        written = time_format or "2026-03-02 06:00"
-        shown = ", ".join(map(repr, list(column)[:3]))
-        raise UserError(
-            f"the observation's {printable(name)!r} must be a time as in the log ({written}), a datetime, or seconds, "
-            f"not {printable(shown)[:60]}"
-        ) from None

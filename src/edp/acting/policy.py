@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike
 from edp.acting.actors import Actors
 from edp.acting.deadline import Worker
 from edp.acting.describe import describe_policy
+from edp.acting.filling import Filler
 from edp.acting.guard import Guard, Status
 from edp.acting.limits import Limits
-from edp.acting.named import Encoder, names_of
+from edp.acting.named import Encoder, names_of, with_index
 from edp.acting.selection import act_flat, initial_memories
 from edp.config.spec import EvalOptions, Spec
 from edp.data.signals import Encoding, name_signals
@@ -62,7 +63,7 @@ class LoadedPolicy:
         self.signals = spec.signals or name_signals((), (), Encoding(), self.dims)
         self.outside, self.limits, self.title, self.status = outside, limits, title, Status()
         self._guard, self._encoder = guard, Encoder(self.signals)
-        self._filled = np.isin(self.signals.observations, self.signals.encoding.filled)
+        self._filler = Filler(self.signals, guard)
         self._leaves, self._structure = jax.tree.flatten(actors)
         self._key, self._episode, self._warned = jax.random.key(draws), -1, set[str]()
         self._worker = Worker(limits.deadline_ms) if limits.deadline_ms else None
@@ -93,7 +94,7 @@ class LoadedPolicy:
         self._memories, self._count = initial_memories(self._actors.policies, count), count
         self._last = np.full((count, self.dims[1]), np.nan, np.float32)
         self._last_seen = np.zeros((count, self.dims[0]), np.float32)
-        self._last_rows = np.full((count, self.dims[0]), np.nan, np.float32)
+        self._filler.reset(count)
         if self._worker and count not in self._compiled:
             self._worker.run(partial(self._compute, self._last_seen, 0.0, 0), None)
             self._compiled.add(count)
@@ -114,25 +115,25 @@ class LoadedPolicy:
         ``reward`` is the reward of the last action; only policies that act towards a target return use it.
         """
         start = time.perf_counter()
-        names = names_of(obs)
-        rows, single = self._encoder.array_rows(obs) if names is None else self._encoder.rows(obs, names)
-        chosen = self._act(rows, reward, start)
+        obs = with_index(obs, self.signals.encoding.time_column)
+        names, faults = names_of(obs), []
+        bears = faults if self.outside == "hold" else None
+        rows, single = self._encoder.array_rows(obs) if names is None else self._encoder.rows(obs, names, bears)
+        chosen = self._act(rows, reward, start, faults)
         if names is None:
             return chosen[0] if single else chosen
         columns = (float(str(number)) for number in chosen[0]) if single else chosen.T  # 0.1, and not 0.10000000149
         return dict(zip(self.signals.actions, columns, strict=True))
 
-    def _act(self, rows: np.ndarray, reward: np.ndarray | float, start: float) -> np.ndarray:
-        """The actions for some rows: checked, in time, and near to the last ones."""
+    def _act(self, rows: np.ndarray, reward: np.ndarray | float, start: float, faults: list[str]) -> np.ndarray:
+        """The actions for some rows: checked, in time, and near to the last ones. ``faults`` of cells are explained."""
         if self._count != len(rows):
             self._start(len(rows))
             start = time.perf_counter()  # what was compiled for this number of rows does not count
-        if self._filled.any():
-            rows = np.where(np.isnan(rows) & self._filled, self._last_rows, rows)
-            self._last_rows = rows
+        rows = self._filler.fill(rows)
         with np.errstate(over="ignore"):
             seen = self.units.observations_to_network(rows)
-        held = self._check(rows, seen)
+        held = self._check(rows, seen, faults)
         wanted = self._in_time(partial(self._compute, seen, reward, self._step), start)
         self._step += 1
         wanted[held] = self._last[held]
@@ -177,13 +178,14 @@ class LoadedPolicy:
             ) from None
         return self._last.copy()
 
-    def _check(self, rows: np.ndarray, seen: np.ndarray) -> list[int]:
+    def _check(self, rows: np.ndarray, seen: np.ndarray, faults: list[str]) -> list[int]:
         """Set the status, and do what ``outside`` says about observations outside of the training data.
 
         Returns the rows whose last good action is held, which see their last good observation instead.
         """
         status, before = self._guard.check(rows, seen) if self._guard else Status(), self.status
-        self.status = status = status._replace(calls=before.calls + 1, misses=before.misses)
+        status = self._filler.describe(status._replace(calls=before.calls + 1, misses=before.misses))
+        self.status = status = status._replace(why="; ".join(faults) or status.why)
         if not np.isfinite(rows).all() and self.outside != "hold":
             raise self._not_finite(rows)
         if not status.outside or self.outside == "ignore":

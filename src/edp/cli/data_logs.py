@@ -71,6 +71,7 @@ def print_health(examined, log) -> None:
         f"{examined.name}",
         f"{counted(examined.rows, 'step')}: {counted(widths[0], 'observation')}, {counted(widths[1], 'action')}",
         f"{episodes}{cut}: {examined.terminals:,} ended, {examined.timeouts:,} cut off",
+        *([f"time: {examined.span}"] if examined.span else []),
         f"lengths {ends(examined.lengths)}",
         f"returns {ends(examined.returns)}",
     ]
@@ -119,7 +120,8 @@ def convert_data(argv: list[str]) -> int:
     from edp.data import formats
 
     meaning, ranges, _ = columns_of(values)
-    formats.check_target(values.to, values.overwrite, [formats.place_of(values.data)])
+    reading = [formats.place_of(values.data), *([Path(values.columns)] if values.columns else [])]
+    formats.check_target(values.to, values.overwrite, reading)
     log = formats.open_log(values.data, meaning)
     if ranges:
         log = replace(log, low=ranges.get("action_low", log.low), high=ranges.get("action_high", log.high))

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from edp.cli.parser import given_options
-from edp.errors import UserError, printable
+from edp.errors import UserError, counted, printable
 from edp.options import check_options
 
 if TYPE_CHECKING:
@@ -99,10 +99,12 @@ def print_judgements(run: "Run", found: "dict[int, Judgement]", judge: Any) -> N
     console.print(table)
     last = list(found.values())[-1].verdict
     operators = ", ".join(f"{shown(name)} {value:.4g}" for name, value in last.operators.items())
+    count = len(judge.stretches.reward)
     lines = [
         f"the log: {last.log:.4g} {shown(judge.unit)}" + (f" ({operators})" if operators else ""),
-        f"{len(judge.stretches.reward)} recorded stretches of up to {judge.horizon} steps were replayed with the "
-        f"policy in a model of the process; fitted Q evaluation has the discount {judge.discount:.3g}.",
+        f"{count:,} recorded {'stretch' if count == 1 else 'stretches'} of up to {counted(judge.horizon, 'step')} "
+        f"{'was' if count == 1 else 'were'} replayed with the policy in a model of the process; fitted Q evaluation "
+        f"has the discount {judge.discount:.3g}.",
         f"[bold]{shown(last.sentence)}[/bold]",
         *choice_of_checkpoint(found),
     ]

@@ -26,7 +26,7 @@ from edp.config.presets import (
 )
 from edp.config.successors import SUCCESSORS
 from edp.errors import UserError, unknown
-from edp.options import check_options
+from edp.options import LARGEST, check_options
 from edp.policies import POLICIES
 
 PRESETS = presets.PRESETS | SUCCESSORS | ORIGINALS
@@ -184,8 +184,8 @@ def follow_critic(values: dict[str, Setting]) -> None:
 
 def follow_steps(values: dict[str, Setting]) -> None:
     """Set the options whose default depends on the length of the run."""
-    steps = values["steps"].value if "steps" in values else None
-    known = type(steps) is int  # anything else is refused later
+    steps: Any = values["steps"].value if "steps" in values else None
+    known = type(steps) is int and 0 < steps <= LARGEST  # anything else is refused later
     for name, setting in values.items():
         if setting.value == LIKE_STEPS and setting.origin != USER:
             values[name] = setting._replace(value=steps if known else 0)

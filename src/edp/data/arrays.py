@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from edp.data.log import PIECE, REQUIRED, Log, Steps, find_timeouts
-from edp.errors import UserError, first_line, unknown
+from edp.errors import UserError, first_line, short_repr, unknown
 
 
 def from_arrays(
@@ -46,6 +46,8 @@ def from_episodes(episodes: Iterable[Mapping[str, Any]], *, name: str = "episode
     With one observation more than actions, the last one is the state in which the episode ended. Alternatively,
     ``next_observations`` are the states after each step. ``truncated`` may replace or accompany ``terminated``.
     """
+    if not isinstance(episodes, Iterable) or isinstance(episodes, str | Mapping):
+        raise UserError(f"{name}: must be a list of dicts, not {short_repr(episodes)}")
     parts = [steps_of_episode(episode, f"{name}: episode {number}") for number, episode in enumerate(episodes)]
     if len({steps.next_observations is None for steps in parts}) > 1:
         raise UserError(f"{name}: some episodes have the state that they ended in, and some do not")
@@ -92,13 +94,6 @@ def is_terminated(episode: Mapping[str, Any], name: str) -> bool:
         if not isinstance(flag, bool | np.bool_):
             raise UserError(f"{name}: {key} must be one True or False for the whole episode, not {short_repr(flag)}")
     return bool(flags.get("terminated", not flags.get("truncated")))
-
-
-def short_repr(value: Any) -> str:
-    if isinstance(value, np.ndarray) and value.ndim:
-        return f"an array of shape {value.shape}"
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def refuse_one_dimension(column: np.ndarray, key: str, name: str) -> None:

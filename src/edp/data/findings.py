@@ -26,16 +26,19 @@ class Finding(NamedTuple):
 
 
 def find_bad_numbers(statistics: Statistics, log: Log) -> list[Finding]:
-    findings = []
+    findings, texts = [], log.encoding.texts
+    again = {f"{name}={text}" for name in texts for text in texts[name][1:]}  # of a cell that is already counted
+    owners = {f"{name}={texts[name][0]}": name for name in texts}
     for kind in ("observation", "action", "reward"):
-        bad = [column for column in statistics.columns_of(kind) if column.not_finite]
+        bad = [column for column in statistics.columns_of(kind) if column.not_finite and column.name not in again]
         if bad:
             worst = max(bad, key=lambda column: column.not_finite)
+            name = owners.get(worst.name, worst.name)
             findings.append(
                 Finding(
                     "error",
                     f"{counted(sum(column.not_finite for column in bad), 'NaN, Inf or too large number')} in "
-                    f"{counted(len(bad), f'{kind} column')}, most in {worst.name!r}, there first in "
+                    f"{counted(len(bad), f'{kind} column')}, most in {name!r}, there first in "
                     f"{log.row_text(worst.first_not_finite or 0)}",
                     "training refuses them: fill them in, or leave such rows out (`missing` does it for tables)",
                 )
@@ -96,7 +99,7 @@ def find_wrong_ends(statistics: Statistics, apart: int, has_next: bool) -> list[
         findings.append(
             Finding(
                 level,
-                f"{single:,} of {episodes:,} episodes have one step",
+                f"{single:,} of {episodes:,} episodes {'has' if single == 1 else 'have'} one step",
                 "fine for a bandit; otherwise ends are marked where there are none"
                 + ("" if has_next else " (and such steps are dropped, because their next state is unknown)"),
             )
@@ -153,17 +156,6 @@ def find_useless_columns(statistics: Statistics) -> list[Finding]:
             names = ", ".join(repr(column.name) for column in constant[:5]) + (", …" if len(constant) > 5 else "")
             level = "error" if kind == "action" else "note"
             findings.append(Finding(level, f"{counted(len(constant), f'constant {kind} column')}: {names}", effect))
-    for column in statistics.columns_of("observation"):
-        far = max(abs(column.high - column.mean), abs(column.mean - column.low)) / (column.std or 1.0)
-        if far > 50:
-            findings.append(
-                Finding(
-                    "warning",
-                    f"observation {column.name!r} reaches {far:.0f} standard deviations from its mean "
-                    f"({column.low:.4g} to {column.high:.4g})",
-                    "a sensor's error value? It would dominate the scaling: leave such rows out",
-                )
-            )
     return findings
 
 
@@ -178,22 +170,25 @@ def find_coarse_columns(rounding: Rounding, log: Log) -> list[Finding]:
     ]
 
 
-def find_wrong_ranges(statistics: Statistics, low: Sequence[float], high: Sequence[float]) -> list[Finding]:
+def find_wrong_ranges(statistics: Statistics, low: Sequence[float], high: Sequence[float], log: Log) -> list[Finding]:
     """Look for actions outside of their range, which is that of the data unless it is given."""
     columns, findings = statistics.columns_of("action"), []
     for side, given in (("low", low), ("high", high)):
         if len(given) not in (0, 1, len(columns)):
             what = f"action_{side} has {counted(len(given), 'number')} for {counted(len(columns), 'action')}"
             return [Finding("error", what, "training refuses it: give one number for each, or one for all")]
-    for column, a, b in zip(columns, *range_ends(columns, low, high), strict=True):
+    ends = range_ends(columns, low, high)
+    rows = first_outside(columns, *ends, log) if low or high else {}
+    for i, (column, a, b) in enumerate(zip(columns, *ends, strict=True)):
         what = f"action {column.name!r} spans {column.low:.6g} to {column.high:.6g}, and its range is {a:g} to {b:g}"
+        what += f", first left in {log.row_text(rows[i][0])}, with {rows[i][1]:.6g}" if i in rows else ""
         if (low or high) and (not a < b or is_outside(column, a, b)):
             effect = "training refuses it: widen the range (`action_low`, `action_high`), or leave such rows out"
             findings.append(Finding("error", what, effect))
     wide = [column for column in columns if max(abs(column.low), abs(column.high)) > 1.001]
     if wide and not (low and high):
-        ends = min(column.low for column in wide), max(column.high for column in wide)
-        what = f"actions are not in [-1, 1] (they span {ends[0]:.4g} to {ends[1]:.4g})"
+        span = min(column.low for column in wide), max(column.high for column in wide)
+        what = f"actions are not in [-1, 1] (they span {span[0]:.4g} to {span[1]:.4g})"
         findings.append(
             Finding(
                 "note",
@@ -206,10 +201,20 @@ def find_wrong_ranges(statistics: Statistics, low: Sequence[float], high: Sequen
 
 def range_ends(
     columns: list[ColumnSummary], low: Sequence[float], high: Sequence[float]
-) -> tuple[Sequence[float], ...]:
+) -> tuple[Sequence[float], Sequence[float]]:
     """Return the low and the high end of each action's range."""
     each = lambda given, data: list(given) * (len(columns) if len(given) == 1 else 1) or data  # noqa: E731
     return each(low, [column.low for column in columns]), each(high, [column.high for column in columns])
+
+
+def first_outside(
+    columns: list[ColumnSummary], low: Sequence[float], high: Sequence[float], log: Log
+) -> dict[int, tuple[int, float]]:
+    """The first row and number of each action that is outside of its range."""
+    ends = list(zip(columns, low, high, strict=True))
+    if not all(a < b for _, a, b in ends) or not any(is_outside(*each) for each in ends):
+        return {}
+    return Units((0.0,), (1.0,), tuple(low), tuple(high)).first_outside(log, finite=False)
 
 
 def is_outside(column: ColumnSummary, low: float, high: float) -> bool:
@@ -257,9 +262,9 @@ def find_cheap_ends(rewards: np.ndarray, terminals: np.ndarray) -> list[Finding]
     ]
 
 
-def find_duplicates(sample: Steps, every: int) -> list[Finding]:
-    """Look for steps with equal observations and actions."""
-    pairs = np.ascontiguousarray(np.concatenate([sample.observations, sample.actions], axis=1).astype(np.float32))
+def find_duplicates(observations: np.ndarray, actions: np.ndarray, every: int) -> list[Finding]:
+    """Look for steps with equal observations and actions, among one row in ``every``."""
+    pairs = np.ascontiguousarray(np.concatenate([observations, actions], axis=1).astype(np.float32))
     different = len(np.unique(pairs.view(np.dtype((np.void, pairs.dtype.itemsize * pairs.shape[1])))))
     again = len(pairs) - different
     if again <= 0.01 * len(pairs):
@@ -274,14 +279,23 @@ def find_duplicates(sample: Steps, every: int) -> list[Finding]:
     ]
 
 
-def find_few(statistics: Statistics) -> list[Finding]:
-    """Say how much data there is, if it is too little."""
-    episodes = len(statistics.lengths)
-    if statistics.rows < FEW_ROWS:
-        what = f"{counted(statistics.rows, 'step')} in {counted(episodes, 'episode')}: too few to learn from"
+def find_unknown_next(terminals: np.ndarray, timeouts: np.ndarray) -> list[Finding]:
+    """Look whether no row has a known next state, if those are the observations of the next rows."""
+    known = terminals | ~timeouts
+    known[-1] = terminals[-1]
+    if known.any():
+        return []
+    effect = "training refuses it: each episode has one step, so episodes end where they should not"
+    return [Finding("error", "no transition in it has a known next state", effect)]
+
+
+def find_few(rows: int, episodes: int, marked: int) -> list[Finding]:
+    """Say how much data there is, if it is too little. ``marked`` is how many ends of episodes are marked."""
+    if rows < FEW_ROWS:
+        what = f"{counted(rows, 'step')} in {counted(episodes, 'episode')}: too few to learn from"
         effect = f"a policy needs thousands of steps; below {FEW_ROWS:,} it learns them by heart"
-        return [Finding("warning" if statistics.rows < TOO_FEW_ROWS else "note", what, effect)]
-    if episodes < FEW_EPISODES and statistics.terminals + statistics.timeouts:
+        return [Finding("warning" if rows < TOO_FEW_ROWS else "note", what, effect)]
+    if episodes < FEW_EPISODES and marked:
         what = f"{counted(episodes, 'episode')}: too few to hold some out"
         effect = "held-out losses would come from one episode or none: mark more ends, for example one a day"
         return [Finding("warning", what, effect)]

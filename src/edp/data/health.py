@@ -9,6 +9,7 @@ import numpy as np
 
 from edp.data import findings
 from edp.data.checks import Rounding, checked_pieces
+from edp.data.error_values import find_error_values
 from edp.data.findings import Finding
 from edp.data.log import LARGEST, Log, join_steps
 from edp.data.other_units import find_other_units
@@ -23,6 +24,7 @@ class Health(Statistics):
     """What is in a log, and what looks wrong in it."""
 
     findings: list[Finding] = field(default_factory=list)
+    span: str = ""  # the rate of the rows, and their first and last time
 
 
 @np.errstate(all="ignore")  # NaN and Inf are counted here
@@ -54,21 +56,25 @@ def examine_log(log: Log, low: Sequence[float] = (), high: Sequence[float] = ())
     health.rewards = np.concatenate(rewards)
     health.sample = sample = join_steps(kept)
     health.every, health.times = every, np.concatenate(times) if times else None
-    health.count_episodes(np.concatenate(terminals), np.concatenate(timeouts))
+    ends = np.concatenate(terminals), np.concatenate(timeouts)
+    health.count_episodes(*ends)
+    health.span = log.span()
     health.findings = [
         *(Finding("error", what, "training refuses it") for what in log.refused),
         *log.findings(),
         *findings.find_bad_numbers(health, log),
         *findings.find_wrong_ends(health, apart, sample.next_observations is not None),
-        *findings.find_few(health),
-        *find_other_units(sample, every, [column.name for column in health.columns_of("observation")], log),
+        *([] if sample.next_observations is not None else findings.find_unknown_next(*ends)),
+        *findings.find_few(rows, len(health.lengths), health.terminals + health.timeouts),
+        *find_other_units(sample, every, health.columns, log),
         *findings.find_jumps(sample, every, log),
         *findings.find_useless_columns(health),
+        *find_error_values(health, sample.observations, every, log),
         *findings.find_coarse_columns(rounding, log),
-        *findings.find_wrong_ranges(health, low or log.low, high or log.high),
+        *findings.find_wrong_ranges(health, low or log.low, high or log.high, log),
         *findings.find_useless_rewards(health),
-        *findings.find_cheap_ends(health.rewards, np.concatenate(terminals)),
-        *findings.find_duplicates(sample, every),
+        *findings.find_cheap_ends(health.rewards, ends[0]),
+        *findings.find_duplicates(sample.observations, sample.actions, every),
     ]
     return health
 
@@ -82,6 +88,7 @@ def health_json(health: Health) -> dict[str, Any]:
         "episodes": len(health.lengths),
         "terminals": health.terminals,
         "timeouts": health.timeouts,
+        "time": health.span,
         "lengths": ends(health.lengths),
         "returns": ends(health.returns),
         "columns": [{key: known(value) for key, value in column._asdict().items()} for column in health.columns],

@@ -84,6 +84,7 @@ class Log:
     limit: int = 0  # steps after which an episode was cut off, even if the flags say otherwise (0: the flags are right)
     refused: list[str] = field(default_factory=list)  # reasons to refuse the log, found while ``pieces`` is read
     findings: Callable[[], list[Any]] = list  # what was found while ``pieces`` was read (edp.data.findings.Finding)
+    span: Callable[[], str] = str  # the rate of the rows and their first and last time, after ``pieces`` was read
     read_from: tuple[Path, ...] = ()  # the files and folders on the disk
     piece_times: Callable[[], np.ndarray | None] = lambda: None  # of the rows that ``pieces`` yielded last, in seconds
     row_text: Callable[[int], str] = "row {}".format  # how messages name a row, counted over all pieces

@@ -6,6 +6,7 @@ import numpy as np
 
 from edp.data.findings import Finding
 from edp.data.log import LARGEST, Log, Steps
+from edp.data.statistics import ColumnSummary
 
 DIFFERENT = 20  # different numbers that a measured quantity has
 STRETCHES = 4  # changes of a unit, at most
@@ -14,17 +15,22 @@ SCALE = 8.0  # a factor between units
 Range = tuple[float, float]
 
 
-def find_other_units(sample: Steps, every: int, names: Sequence[str], log: Log) -> list[Finding]:
-    """Look for stretches of rows in which a column lies in another range, or has another scale, than elsewhere."""
+def find_other_units(sample: Steps, every: int, columns: Sequence[ColumnSummary], log: Log) -> list[Finding]:
+    """Look for stretches of rows in which a column lies in another range, or has another scale, than elsewhere.
+
+    ``columns`` are those of the sample: observations, actions and the reward, in this order.
+    """
     findings = []
-    for i, name in enumerate(names):
-        column = sample.observations[:, i].astype(np.float64)
+    numbers = [*sample.observations.T, *sample.actions.T, sample.rewards]
+    for (kind, name, *_), column in zip(columns, numbers, strict=True):
+        column = column.astype(np.float64)
         column = np.where(np.abs(column) <= LARGEST, column, np.nan)
         stretch = other_range(column) or other_scale(column)
         if stretch:
             (start, stop), inside, outside = stretch
+            named = kind if kind == name else f"{kind} {name!r}"
             what = (
-                f"observation {name!r} is at {inside[0]:.4g} to {inside[1]:.4g} from {log.row_text(start * every)} to "
+                f"{named} is at {inside[0]:.4g} to {inside[1]:.4g} from {log.row_text(start * every)} to "
                 f"{log.row_text(stop * every)}, and at {outside[0]:.4g} to {outside[1]:.4g} elsewhere"
             )
             findings.append(

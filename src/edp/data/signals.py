@@ -20,6 +20,8 @@ class Encoding:
     calendar: tuple[str, ...] = ()  # sine and cosine of these are the last numbers of an observation
     unused: tuple[str, ...] = ()  # the names of the table's other columns
     filled: tuple[str, ...] = ()  # observations whose empty cells have the number of the row before
+    empty: tuple[str, ...] = ()  # texts that mean an empty cell
+    zoneless: bool = False  # whether the times are known to have no zone
 
 
 class Input(NamedTuple):
@@ -64,8 +66,8 @@ class Signals:
         """Raises TypeError or ValueError if it is not what ``to_json`` gives for observations of such sizes."""
         encoding = dict(content["encoding"])
         encoding["texts"] = {name: names_from(texts) for name, texts in encoding["texts"].items()}
-        encoding.setdefault("filled", ())  # in older runs
-        for name in ("calendar", "unused", "filled"):
+        encoding = {"filled": (), "empty": (), "zoneless": False} | encoding  # older runs lack them
+        for name in ("calendar", "unused", "filled", "empty"):
             encoding[name] = names_from(encoding[name])
         pairs = {name: tuple(float(number) for number in content[name]) for name in ("low", "high")}
         names = {name: names_from(content[name]) for name in ("observations", "actions")}

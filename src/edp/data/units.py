@@ -90,18 +90,29 @@ class Units:
 
     def refuse_outside(self, log: Log) -> None:
         """Raise an error that names the row. The log is read again, because the data set lacks some of its rows."""
-        row = 0
-        for steps in checked_pieces(log):
+        found = self.first_outside(log)
+        column = min(found, key=lambda each: found[each])
+        row, number = found[column]
+        name = log.action_names[column] if len(log.action_names) == len(self.low) else column
+        raise UserError(
+            f"{log.name}: an action outside of its range, first in {log.row_text(row)}: {number:.6g} in column "
+            f"{name!r} is not within {self.low[column]:g} to {self.high[column]:g} (`action_low` and `action_high` set "
+            "the ranges)"
+        )
+
+    def first_outside(self, log: Log, finite: bool = True) -> dict[int, tuple[int, float]]:
+        """The first row and number outside of the range of each action, where there is one. This reads the log.
+
+        If ``finite`` is False, the log may have NaN, Inf and too large numbers.
+        """
+        row, found = 0, {}
+        for steps in checked_pieces(log, finite):
             outside = self.outside(self.actions_to_network(steps.actions))
-            if outside.any():
-                at, column = map(int, np.argwhere(outside)[0])
-                name = log.action_names[column] if len(log.action_names) == outside.shape[1] else column
-                raise UserError(
-                    f"{log.name}: an action outside of its range, first in {log.row_text(row + at)}: "
-                    f"{steps.actions[at, column]:.6g} in column {name!r} is not within {self.low[column]:g} to "
-                    f"{self.high[column]:g} (`action_low` and `action_high` set the ranges)"
-                )
+            for column in np.flatnonzero(outside.any(axis=0)).tolist():
+                at = int(np.argmax(outside[:, column]))
+                found.setdefault(column, (row + at, float(steps.actions[at, column])))
             row += len(steps.rewards)
+        return found
 
     def to_json(self) -> dict[str, list[float]]:
         return {name: list(numbers) for name, numbers in asdict(self).items()}

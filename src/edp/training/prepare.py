@@ -15,8 +15,9 @@ from edp.config.choice import Choice
 from edp.config.defaults import DATA_ORIGINS, FEW_ROWS_ORIGIN, SMOOTH_ORIGIN, SPARSE_ORIGIN, USER, Settings
 from edp.config.sizes import check_sizes
 from edp.config.spec import Spec, check_together
-from edp.data import formats, locate, tasks, units
+from edp.data import findings, formats, locate, tasks, units
 from edp.data.dataset import Dataset, fingerprint, read_dataset
+from edp.data.error_values import find_repeated
 from edp.data.log import Log
 from edp.data.signals import name_signals
 from edp.data.smoothness import noise_share, reward_changes
@@ -137,7 +138,7 @@ def start_run(
     with run.claimed():
         run.start(spec.to_json() | about)
         keep_reference(run.folder, spec, dataset)
-        notes = *data_notes(spec, dataset), *recipe_notes(settings, dataset)
+        notes = *data_notes(spec, dataset, log), *recipe_notes(settings, dataset)
         yield Ready(experiment, dataset, place, run, notes)
 
 
@@ -259,9 +260,10 @@ def usual_action_range(task: Task, log: Log) -> tuple[tuple[float, ...], tuple[f
     return log.low, log.high
 
 
-def data_notes(spec: Spec, dataset: Dataset) -> tuple[str, ...]:
+def data_notes(spec: Spec, dataset: Dataset, log: Log) -> tuple[str, ...]:
     """Possible mistakes in the user's data that do not prevent training."""
-    notes, reward = [], dataset.reward
+    reward = dataset.reward
+    notes = data_warnings(spec, dataset, log) if spec.task.own else []
     if spec.task.own and reward.min() == reward.max() and spec.names[0] != "bc":
         text = f"every reward is {reward[0]:g}: nothing tells good actions from bad ones (`algo=bc` learns to imitate)"
         notes.append(text)
@@ -270,6 +272,19 @@ def data_notes(spec: Spec, dataset: Dataset) -> tuple[str, ...]:
     if spec.task.own and still and spec.data.normalise != "none":
         notes.append(f"{counted(still, 'observation')} with hardly any change, which the policy can learn nothing from")
     return tuple(notes)
+
+
+def data_warnings(spec: Spec, dataset: Dataset, log: Log) -> list[str]:
+    """The warnings of ``edp data check`` that cost little, once the data is read."""
+    rows, every = len(dataset.reward), 1 + len(dataset.reward) // ROWS_CHECKED
+    observed = spec.units.observations_from_network(dataset.obs[::every])
+    found = [
+        *log.findings(),
+        *find_repeated(spec.signals.observations if spec.signals else (), observed).values(),
+        *findings.find_few(rows, int(dataset.episode[-1]) + 1, len(dataset.returns)),
+        *findings.find_duplicates(observed, dataset.action[::every], every),
+    ]
+    return [f"{each.what} ({each.effect})" for each in found if each.level == "warning"]
 
 
 def recipe_notes(settings: Settings, dataset: Dataset) -> tuple[str, ...]:

@@ -35,6 +35,10 @@ def observed(path, **options):
     return read_steps(log_of(path, **options)).observations[:, 0].tolist()
 
 
+def examine(path, options):
+    return health.examine_log(formats.open_log(path, options)).findings
+
+
 WHOLE = [i + 0.5 for i in range(ROWS)]
 
 
@@ -82,6 +86,11 @@ def test_texts_become_columns(tmp_path):
     wanted = np.array([[i % 3 == 0, i % 3 != 0] for i in range(ROWS)], float)
     wanted[4] = wanted[3]
     assert modes.tolist() == wanted.tolist()
+    assert [finding.what for finding in log.findings()] == ["cells of 'observation_mode' filled: 1"]
+    for missing in (("observation_mode=drop",), ("drop",), ("observation_mode=heat=drop",)):
+        assert len(read_steps(formats.open_log(path, options | {"missing": missing})).rewards) == ROWS - 1
+    (bad,) = (each.what for each in examine(path, options) if each.level == "error")
+    assert bad.startswith("1 NaN, Inf or too large number in 1 observation column, most in 'observation_mode', there")
     with pytest.raises(UserError, match="observation_mode=cool"):
         read_steps(formats.open_log(path, options))
     with pytest.raises(
@@ -119,6 +128,34 @@ def test_dialects_of_csv(tmp_path, dialect, packed):
     assert observed(str(path), **options) == WHOLE
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_a_mark(tmp_path, encoding):
+    path = write(tmp_path / "a.csv", lines(), encoding)
+    assert observed(path) == WHOLE
+    log = log_of(path)
+    read_steps(log)
+    assert [each.what for each in log.findings()] == [f"the encoding is {encoding}"]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+@pytest.mark.parametrize("times", [0, 1, 2])
+def test_files_are_unpacked_whatever_their_name(tmp_path, name, times):
+    content = "\n".join(lines()).encode()
+    for _ in range(times):
+        content = gzip.compress(content)
+    (tmp_path / name).write_bytes(content)
+    assert observed(str(tmp_path / name)) == WHOLE
+
+
+def test_lines_with_more_or_fewer_cells_are_named(tmp_path):
+    for cells, count in ((",7", "5 cells"), ("", "3 cells")):
+        content = lines()
+        content[5] = content[5] + cells if cells else content[5].rpartition(",")[0]
+        content.insert(3, "")
+        with pytest.raises(UserError, match=rf"a\.csv: line 7 has {count}, and there are 4 names: correct it"):
+            observed(write(tmp_path / "a.csv", content))
+
+
 def test_rows_are_named_below_a_line_of_excel(tmp_path):
     content = ["sep=,", *lines(empty=(3,))]
     with pytest.raises(UserError, match=r"first in row 3 \(line 6\), column 'observation_x'"):
@@ -130,8 +167,14 @@ def test_tabs(tmp_path):
 
 
 def test_a_file_without_names_is_told(tmp_path):
-    with pytest.raises(UserError, match="the first line has numbers where the names of the columns should be"):
-        formats.open_log(write(tmp_path / "a.csv", ["1.5,2,3", "4,5,6"]))
+    for first in ("1.5,2,3", "2,2,3", "2026-03-02 06:00,anna,0,0", "2026-03-02T06:00:00Z,0", "anna,0,0,48.5"):
+        with pytest.raises(
+            UserError, match=r"a\.csv: the first line has '[-\d:.TZ ]+' where the name of a column should be"
+        ):
+            log_of(write(tmp_path / "a.csv", [first, first]))
+    for names in ("observation_x,0,0.5", "label,0,1", "x,y"):
+        with pytest.raises(UserError, match=r"`action_columns`|unknown column in `observation_columns`"):
+            log_of(write(tmp_path / "a.csv", [names, "1,2,3"]))
     numbered = write(tmp_path / "b.csv", ["0,1", *(f"{i},{i}" for i in range(9))])
     log = formats.open_log(numbered, {"observation_columns": ("0",), "action_columns": ("1",)})
     assert len(read_steps(log).rewards) == 9
@@ -173,7 +216,21 @@ def test_a_change_of_the_unit_is_found(change, found):
         timeouts=np.arange(6000) % 100 == 99,
     )
     told = [finding.what for finding in health.examine_log(log).findings]
-    assert any("elsewhere" in what for what in told) == found
+    assert any("observation '0' is at" in what and "elsewhere" in what for what in told) == found
+
+
+def test_a_change_of_the_unit_of_actions_and_rewards_is_found():
+    rng, rows = np.random.default_rng(0), np.arange(6000)
+    noise = lambda: np.clip(50 + 10 * rng.normal(size=6000), 0, 100)  # noqa: E731
+    log = from_arrays(
+        observations=rng.normal(size=(6000, 1)),
+        actions=np.stack([noise(), noise() / np.where(rows > 3000, 100, 1)], axis=1),
+        rewards=-noise() / np.where(rows > 3000, 1, 100),
+        terminals=np.zeros(6000, bool),
+        timeouts=rows % 100 == 99,
+    )
+    told = [finding.what for finding in health.examine_log(log).findings if "elsewhere" in finding.what]
+    assert [what.split(" is at")[0] for what in told] == ["action '1'", "reward"]
 
 
 @pytest.mark.parametrize("form", [".jsonl", ".jsonl.gz", ".xlsx"])

@@ -46,6 +46,19 @@ def test_a_bad_cell_is_refused(tmp_path, column, cell, message):
         read_dataset(formats.open_log(str(path)))
 
 
+@pytest.mark.parametrize("form", ["utf-8", "utf-16", "gzip"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_empty_lines_are_counted(tmp_path, end, form):
+    path = tmp_path / ("a.csv.gz" if form == "gzip" else "a.csv")
+    cells = ["observation_0,action_0,reward", *(f"{i},{i % 7 / 7},1" for i in range(30))]
+    cells[21] = ",0,1"
+    lines = [line for i, row in enumerate(cells) for line in (row, *[""] * (i % 3))]
+    content = end.join(lines).encode("utf-16" if form == "utf-16" else "utf-8")
+    path.write_bytes(gzip.compress(content) if form == "gzip" else content)
+    with pytest.raises(UserError, match=rf"first in row 20 \(line {lines.index(',0,1') + 1}\)"):
+        read_dataset(formats.open_log(str(path)))
+
+
 @pytest.mark.parametrize("block", [200, 2**20])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_a_quote_takes_no_rows_with_it(tmp_path, monkeypatch, block, end):
@@ -115,7 +128,7 @@ def test_a_packed_or_recoded_file_is_read_in_blocks(tmp_path, monkeypatch, block
     write([f"{i}.5,0.1,{i}" for i in range(99)])
     assert read_steps(formats.open_log(str(path))).rewards.tolist() == list(range(99))
     write(["1,2,3"] * 50 + ["1,2"])
-    with pytest.raises(UserError, match="Expected 3 columns, got 2: 1,2"):
+    with pytest.raises(UserError, match="line 53 has 2 cells, and there are 3 names"):
         read_steps(formats.open_log(str(path)))
     write(["1,2,3", "1,2," + "3" * 200])
     with pytest.raises(UserError, match="a line is longer than 4[01] bytes" if block < 2**20 else "too large a number"):

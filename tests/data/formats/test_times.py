@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from edp.cli import main
 from edp.data import formats, health
 from edp.data.dataset import read_steps
 from edp.data.formats import times
@@ -104,6 +105,84 @@ def test_what_looks_wrong_about_times(tmp_path):
     assert change == "rows are 1 min apart, but 99 of 199 are 10 s apart"
 
 
+@pytest.mark.parametrize(("unit", "each"), [("ms", 1e3), ("us", 1e6), ("ns", 1e9)])
+def test_numbers_that_are_no_seconds(tmp_path, unit, each):
+    path = write(tmp_path / "a.csv", [f"{(1_772_434_800 + 60 * i) * each:.0f}" for i in range(20)])
+    with pytest.raises(
+        UserError, match=rf"in row 0 \(line 2\), which would be after the year 5000.*`time_format={unit}`"
+    ):
+        steps_of(path)
+    assert span_of(path, time_format=unit) == "one row each 1 min, 2026-03-02 07:00 to 2026-03-02 07:19"
+    assert span_of(write(tmp_path / "b.csv", np.arange(20)), time_format="s") == "one row each 1 s, 0 to 19"
+
+
+def span_of(path, **options):
+    return health.examine_log(formats.open_log(path, MEANING | options)).span
+
+
+def test_the_rate_and_the_span(tmp_path, capsys):
+    path = write(tmp_path / "a.csv", minutes(100))
+    assert span_of(path, every="10min") == "one row each 10 min, 2026-03-02 10:00 to 2026-03-02 11:30"
+    assert main(["data", "check", path, "--no-picture", "--time-column", "time"]) == 0
+    assert "\ntime: one row each 1 min, 2026-03-02 10:00 to 2026-03-02 11:39\n" in capsys.readouterr().out
+    assert health.examine_log(formats.open_log(path)).span == ""
+
+
+def test_what_every_cures_is_only_noted(tmp_path):
+    rate = [*range(0, 6000, 60), *range(6000, 7000, 10), *range(6990, 7000)]
+    path = write(tmp_path / "a.csv", sorted([*rate, 60, 120]))
+    assert sum("apart" in what or "the same time" in what for what in findings(path)) == 2
+    assert findings(path, every="1min") == []
+    notes = health.examine_log(formats.open_log(path, MEANING | {"every": "1min"})).findings
+    assert sum("apart" in each.what or "the same time" in each.what for each in notes) == 2
+    gap = write(tmp_path / "b.csv", minutes(300)[:100] + minutes(300)[150:])
+    (what,) = [what for what in findings(gap, every="10min") if "few" not in what]
+    assert "1 gap in time within episodes: about 5 rows are missing at one each 10 min" in what
+
+
+def test_every_that_is_finer_than_the_rows(tmp_path):
+    log = formats.open_log(write(tmp_path / "a.csv", minutes(200)), MEANING | {"every": "10s"})
+    told = [each.what for each in health.examine_log(log).findings]
+    assert "rows are 1 min apart: none are averaged over 10 s" in told
+
+
+def test_clock_changes(tmp_path):
+    late = [f"2026-03-29 {1 + (minute >= 60) + minute // 60:02}:{minute % 60:02}" for minute in range(120)]
+    (spring,) = findings(write(tmp_path / "a.csv", late))
+    assert "the longest gap (61 min) ends in row 60 (line 62), at 2026-03-29 03:00; it is one hour: a clock" in spring
+    early = [f"2026-10-25 {1 + minute // 60 - (minute >= 120):02}:{minute % 60:02}" for minute in range(180)]
+    (autumn,) = findings(write(tmp_path / "a.csv", early))
+    assert autumn.startswith("time goes back 1 time, first in row 120 (line 122); it is one hour: a clock change?")
+    (other,) = findings(write(tmp_path / "a.csv", minutes(100) + minutes(100, 120)))
+    assert "clock" not in other
+
+
+@pytest.mark.parametrize("row", [7, 70, 199])
+def test_one_bad_time_is_named(tmp_path, row):
+    for cell, options, what in (
+        ("oops", {}, f"'oops' in row {row} \\(line {row + 2}\\), which is not a time like those before it"),
+        ("2026-03-02 10:00Z", {}, f"'2026-03-02 10:00Z' in row {row} "),
+        ("", {}, rf"has no time in row {row} \(line {row + 2}\).*`missing=time=drop`"),
+    ):
+        moments = minutes(200)
+        moments[row] = cell
+        with pytest.raises(UserError, match=what):
+            steps_of(write(tmp_path / "a.csv", moments), **options)
+
+
+@pytest.mark.parametrize("missing", ["drop", "time=drop"])
+def test_rows_without_a_time_are_left_out(tmp_path, missing):
+    moments = minutes(200)
+    for row in (0, 70, 71):
+        moments[row] = ""
+    path = write(tmp_path / "a.csv", moments, terminal=(np.arange(200) == 70).astype(int))
+    steps = steps_of(path, missing=(missing,))
+    assert len(steps.rewards) == 197
+    assert np.flatnonzero(steps.timeouts).tolist() == [68, 196]
+    log = formats.open_log(path, MEANING | {"missing": (missing,)})
+    assert any(each.what == "rows left out: 3" for each in health.examine_log(log).findings)
+
+
 def test_gaps_between_episodes_are_no_gaps(tmp_path):
     path = write(tmp_path / "a.csv", minutes(100) + minutes(100, 400), episode=[0] * 100 + [1] * 100)
     assert not any("gap" in what for what in findings(path))
@@ -152,7 +231,10 @@ def test_the_calendar_is_observed(tmp_path):
         ({"calendar": ("moon",)}, "unknown choice of `calendar` 'moon'"),
         ({"resample": ("median",), "every": "1h"}, "unknown choice of `resample` 'median'"),
         ({"resample": ("reword=sum",), "every": "1h"}, "did you mean 'reward'"),
-        ({"time_format": "%d.%m.%Y"}, "column 'time' has no times"),
+        ({"time_format": "%d.%m.%Y"}, "column 'time' has no times (say how they are written with `time_format`)"),
+        ({"time_format": "%d.%m.%Y"}, "such as '2026-03-02 10:00' in row 0 (line 2)"),
+        ({"resample": ("last",)}, "`resample` says how rows become one: say of which time each, with `every`"),
+        ({"missing": ("time=ffill",)}, "`missing`: a time cannot be filled: leave such rows out with `time=drop`"),
         ({"time_column": "tme"}, "did you mean 'time'"),
         ({"time_column": "", "every": "1h"}, "`every` needs the column of the time: say it with `time_column`"),
     ],

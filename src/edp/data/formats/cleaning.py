@@ -1,7 +1,7 @@
 """Rows of a table made fit for training: averaged over time, with empty cells filled or left out."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -71,9 +71,14 @@ def without_missing(
     where rows are left out. ``counts`` counts what was done.
     """
     filled = with_filled_cells(pieces, ways, names, counts)
-    for piece, following in with_following(filled):
-        left_out = rows_to_drop(piece.steps, ways)
-        next_left_out = following is not None and bool(rows_to_drop(following.steps, ways)[0])
+    return leave_out(filled, lambda piece: rows_to_drop(piece.steps, ways), counts)
+
+
+def leave_out(pieces: Iterator[Piece], marks: Callable[[Piece], np.ndarray], counts: Counter[str]) -> Iterator[Piece]:
+    """Leave out the rows with ``marks``, and count them. An episode ends as a timeout before them."""
+    for piece, following in with_following(pieces):
+        left_out = marks(piece)
+        next_left_out = following is not None and bool(marks(following)[0])
         before = np.append(left_out[1:], next_left_out) & ~left_out & ~piece.steps.terminals
         counts["rows left out"] += int(left_out.sum())
         piece.steps.timeouts[:] |= before
@@ -96,7 +101,8 @@ def with_filled_cells(
             for i, way in enumerate(ways[name]):
                 if way == "ffill":
                     column = part[:, i] if part.ndim == 2 else part
-                    counts[f"cells of {names[name][i]!r} filled"] += fill_forward(column, starts)
+                    filled = fill_forward(column, starts)
+                    counts[f"cells of {names[name][i]!r} filled"] += filled if names[name][i] else 0
         piece = whole.rows(slice(1, None)) if held else whole
         yield piece
         last = piece.rows(slice(-1, None))

@@ -2,7 +2,7 @@
 
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -31,7 +31,7 @@ class Columns:
     next_observation_columns: tuple[str, ...] = option((), "columns of the state afterwards (default: the next row's)")
     operator_column: str = option("", "a column that tells who acted; it is not observed")
     time_column: str = option("", "the column of the time: numbers (seconds), ISO dates, or as in time_format")
-    time_format: str = option("", "how times are written, for example %d.%m.%Y %H:%M (default: ISO)")
+    time_format: str = option("", "how times are written: %d.%m.%Y %H:%M, or s, ms, us, ns (default: ISO)")
     newest_first: bool = option(False, "the newest row is the first: turn the table around")
     max_gap: str = option("", "rows that are farther apart in time are not neighbours: the episode ends (5min, 2h, …)")
     every: str = option("", "average the rows of each such time (1min, 1h, …) into one")
@@ -108,6 +108,19 @@ def choose_columns(columns: Columns, names: list[str], path: Path) -> ChosenColu
     if after and after != before:
         raise UserError(f"{path}: {counted(after, 'column')} of next observations for {before} of observations")
     return chosen
+
+
+def wanted_names(columns: Columns) -> list[str]:
+    """The names of columns that are looked for; they may hold ``*``."""
+    wanted = [getattr(columns, key) or default for key, default in DEFAULTS.items()]
+    return [name for each in wanted for name in (each if isinstance(each, tuple) else (each,)) if name]
+
+
+def way_of(names: Sequence[str], given: Sequence[str], default: str) -> str:
+    """How a column with one of these names is treated: ``COLUMN=HOW``, or ``HOW`` for all columns, or the default."""
+    single = dict(way.rsplit("=", 1) for way in given if "=" in way)
+    general = next((way for way in given if "=" not in way), default)
+    return next((single[name] for name in names if name in single), general)
 
 
 def list_names(names: Iterable[str]) -> str:

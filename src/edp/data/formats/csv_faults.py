@@ -3,13 +3,15 @@
 import csv
 import io
 import re
+import zlib
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from edp.data.formats.dialect import NUMBER, Dialect, open_packed, open_utf8
-from edp.errors import UserError
+from edp.errors import UserError, counted
 
 BLOCK = 4 * 2**20  # bytes of a CSV file at a time
 
@@ -19,8 +21,20 @@ def csv_fault(path: Path, message: str, dialect: Dialect) -> UserError | None:
     broken = first_broken_line(path, dialect)
     if broken:
         return quote_error(path, broken)
+    if re.search(r"Expected \d+ columns, got \d+", message) and (uneven := uneven_line(path, dialect)):
+        return uneven
     bad = re.search(r"In CSV column #(\d+): .* to (\w+): invalid value '(.*)'", message, re.DOTALL)
     return cell_error(path, int(bad[1]), bad[2], bad[3], dialect) if bad else None
+
+
+def uneven_line(path: Path, dialect: Dialect) -> UserError | None:
+    """The error for the first line that has more or fewer cells than there are names."""
+    wanted = len(dialect.names)
+    for line, _, cells in csv_records(path, dialect):
+        if cells and line > dialect.skipped and len(cells) != wanted:
+            has = f"line {line} has {counted(len(cells), 'cell')}, and there are {counted(wanted, 'name')}"
+            return UserError(f"{path}: {has}: correct it, or put cells with a separator in them in quotes")
+    return None
 
 
 def cell_error(path: Path, column: int, kind: str, cell: str, dialect: Dialect) -> UserError:
@@ -78,6 +92,24 @@ def csv_records(path: Path, dialect: Dialect) -> Iterator[tuple[int, int, list[s
 def file_blocks(path: Path, dialect: Dialect) -> Iterator[bytes]:
     with open_utf8(path, dialect.encoding) as file:
         yield from iter(lambda: file.read(BLOCK), b"")
+
+
+def line_of_row(path: Path, row: int, dialect: Dialect) -> int:
+    """Return the line of a row, counted from 1. Empty lines are no rows."""
+    try:
+        blank = empty_lines(path, path.stat().st_mtime_ns, dialect)
+    except (OSError, ValueError, EOFError, zlib.error):  # the fault that is to be explained
+        blank = np.zeros(0, int)
+    before = blank - np.arange(len(blank))  # the rows and names before each of them
+    at = row + dialect.skipped
+    return at + 1 + int(np.searchsorted(before, at, side="right"))
+
+
+@lru_cache(maxsize=8)
+def empty_lines(path: Path, changed: int, dialect: Dialect) -> np.ndarray:
+    """Return the numbers of the empty lines, counted from 0. ``changed`` is when the file was last changed."""
+    with open_packed(path) as packed, io.TextIOWrapper(packed, dialect.encoding, errors="replace") as file:
+        return np.array([number for number, line in enumerate(file) if line == "\n"], int)
 
 
 def count_lines(path: Path, dialect: Dialect) -> int:

@@ -4,20 +4,24 @@ import codecs
 import gzip
 import re
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import pyarrow.csv as pa_csv
 
 from edp.data.formats.arrow import arrow_reader
-from edp.data.formats.columns import Columns
+from edp.data.formats.columns import Columns, wanted_names
 from edp.errors import UserError, unknown
 
 SEPARATORS = ",;\t"
 START = 2**20  # bytes of a file that tell how it is written
 PACKED = ".gz"
+MAGIC = b"\x1f\x8b"  # the first bytes of what gzip has packed
+MOST_PACKED = 3  # times
 UTF_8 = ("utf-8", "utf-8-sig", "ascii")
 POINTS = (".", ",")
+CELL = r"[-+]?\d+([.,]\d+)?([eE][-+]?\d+)?|\d{4}-\d\d-\d\d([ T]\d\d:\d\d.*)?"  # a number, or an ISO time
 NUMBER = r"\s*[-+]?\d+{}\d+\s*"
 
 
@@ -59,27 +63,41 @@ def read_dialect(path: Path, columns: Columns) -> Dialect:
         lines = lines[1:]
     header = lines[0] if lines else ""
     separator = said[1] if said else max(SEPARATORS, key=re.sub('"[^"]*"', "", header).count)
-    names = header_names(header, separator, path)
+    names = header_names(header, separator)
+    refuse_missing_names(names, columns, path)
     decimal = columns.decimal or guess_decimal(lines[1:200], separator)
     return Dialect(names, separator, decimal, encoding, 2 if said else 1)
 
 
-def header_names(header: str, separator: str, path: Path) -> tuple[str, ...]:
+def header_names(header: str, separator: str) -> tuple[str, ...]:
     parse = pa_csv.ParseOptions(delimiter=separator)
     names = pa_csv.read_csv(arrow_reader(header.encode() + b"\n"), parse_options=parse).column_names
-    names = tuple(name.strip() for name in names)
-    numbered = [str(i) for i in range(len(names))]
-    if all(re.fullmatch(r"[-+]?\d+([.,]\d+)?([eE][-+]?\d+)?", name) for name in names) and list(names) != numbered:
+    return tuple(name.strip() for name in names)
+
+
+def refuse_missing_names(names: tuple[str, ...], columns: Columns, path: Path) -> None:
+    """Refuse a file that begins with cells: no name is wanted, and there is a decimal number, a time, or no text."""
+    cells = [name for name in names if re.fullmatch(CELL, name)]
+    numbered = list(names) == [str(i) for i in range(len(names))]
+    telling = [cell for cell in cells if not cell.isdecimal() or len(cells) == len(names)]
+    if (
+        telling
+        and not numbered
+        and not any(fnmatchcase(name, want) for name in names for want in wanted_names(columns))
+    ):
         raise UserError(
-            f"{path}: the first line has numbers where the names of the columns should be: add a line of names"
+            f"{path}: the first line has {telling[0]!r} where the name of a column should be: add a line of names"
         )
-    return names
 
 
 def guess_encoding(path: Path) -> str:
-    """UTF-16 begins with a mark; everything else is taken for UTF-8, and other encodings fail there."""
+    """UTF-16 begins with a mark, or has zeros in every second byte; all else is taken for UTF-8, and may fail there."""
     with open_packed(path) as file:
-        return "utf-16" if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+        start = file.read(64)
+    if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "utf-16"
+    zeros = [start[first::2].count(0) / max(1, len(start) // 2) for first in (0, 1)]
+    return "utf-16-be" if zeros[0] > 0.7 > zeros[1] else "utf-16-le" if zeros[1] > 0.7 > zeros[0] else "utf-8-sig"
 
 
 def guess_decimal(lines: list[str], separator: str) -> str:
@@ -93,8 +111,21 @@ def is_packed(path: Path) -> bool:
     return path.suffix.lower() == PACKED
 
 
+def has_gzip(path: Path) -> bool:
+    """Return whether the content of a file is packed, whatever its name."""
+    with path.open("rb") as file:
+        return file.read(2) == MAGIC
+
+
 def open_packed(path: Path) -> Any:
-    return gzip.open(path) if is_packed(path) else path.open("rb")
+    """Open a file, and unpack it if its content is packed, maybe twice."""
+    file: Any = path.open("rb")
+    for _ in range(MOST_PACKED):
+        if file.peek(2)[:2] != MAGIC:
+            break
+        outer, file = file, gzip.GzipFile(fileobj=file, mode="rb")
+        file.myfileobj = outer  # closed with it, as gzip.open does
+    return file
 
 
 def open_utf8(path: Path, encoding: str) -> Any:
@@ -106,4 +137,4 @@ def open_utf8(path: Path, encoding: str) -> Any:
 
 def is_plain(path: Path, dialect: Dialect) -> bool:
     """Return whether Arrow can read a file by itself, because it is neither packed nor to be recoded."""
-    return codecs.lookup(dialect.encoding).name in UTF_8 and not is_packed(path)
+    return codecs.lookup(dialect.encoding).name in UTF_8 and not is_packed(path) and not has_gzip(path)

@@ -17,7 +17,7 @@ from edp.data.formats.arrow import (
     refuse_empty_cells,
     stack_columns,
 )
-from edp.data.formats.columns import ChosenColumns, Columns
+from edp.data.formats.columns import MISSING, ChosenColumns, Columns, way_of
 from edp.data.formats.pieces import Piece
 from edp.data.formats.sources import Source
 from edp.data.formats.times import arrow_times
@@ -137,7 +137,9 @@ def piece_of_batch(
     rows = np.arange(place.row, place.row + batch.num_rows)
     if not chosen.time_column:
         return Piece(steps, rows, rows)
-    times = arrow_times(batch.column(chosen.time_column), chosen.time_column, place, columns.time_format)
+    time = chosen.time_column
+    dropped = way_of([time], columns.missing, MISSING[0]) == "drop"
+    times = arrow_times(batch.column(time), time, place, columns.time_format, may_be_empty=dropped)
     return Piece(steps, times, rows)
 
 

@@ -14,7 +14,7 @@ from edp.data.formats import csv_faults
 from edp.data.formats.arrow import arrow_reader
 from edp.data.formats.columns import ChosenColumns, Columns
 from edp.data.formats.csv_faults import encoding_hint
-from edp.data.formats.dialect import Dialect, is_packed, is_plain, read_dialect
+from edp.data.formats.dialect import Dialect, has_gzip, is_packed, is_plain, read_dialect
 from edp.data.formats.excel import read_excel
 from edp.data.formats.json_lines import json_batches, json_names
 from edp.data.log import PIECE
@@ -47,10 +47,16 @@ class Source:
     def remarks(self) -> list[str]:
         """What is unusual about the file, and was understood."""
         said = self.dialect.remarks if self.dialect else []
-        return [*said, *(["it is packed with gzip"] if is_packed(self.path) else [])]
+        packed = has_gzip(self.path) if self.dialect else is_packed(self.path)
+        return [*said, *(["it is packed with gzip"] if packed else [])]
+
+    def empty_texts(self, columns: Columns) -> tuple[str, ...]:
+        """The texts that are read as an empty cell."""
+        return (*pa_csv.ConvertOptions().null_values, *columns.missing_texts) if self.dialect else ()
 
     def row_text(self, row: int) -> str:
-        return f"row {row} (line {row + 1 + self.dialect.skipped})" if self.dialect else f"row {row}"
+        line = f" (line {csv_faults.line_of_row(self.path, row, self.dialect)})" if self.dialect else ""
+        return f"row {row}{line}"
 
     def batches(self, chosen: ChosenColumns, columns: Columns) -> Iterator[pa.RecordBatch]:
         """Yield the columns that are used, some rows at a time."""
@@ -60,7 +66,7 @@ class Source:
             return json_batches(self.path, chosen.all)
         if self.dialect is None:
             return open_parquet(self.path).iter_batches(PIECE, columns=chosen.all)
-        return csv_batches(self.path, self.dialect, csv_kinds(chosen, columns), columns.missing_texts)
+        return csv_batches(self.path, self.dialect, csv_kinds(chosen, columns), self.empty_texts(columns))
 
     def error(self, error: Exception) -> UserError:
         """Explain why the file cannot be read."""
@@ -113,7 +119,7 @@ def csv_kinds(chosen: ChosenColumns, columns: Columns) -> dict[str, Any]:
 
 
 def csv_batches(
-    path: Path, dialect: Dialect, kinds: dict[str, Any], missing: tuple[str, ...] = ()
+    path: Path, dialect: Dialect, kinds: dict[str, Any], empty: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
     convert = pa_csv.ConvertOptions(
         column_types=kinds,
@@ -122,7 +128,7 @@ def csv_batches(
         false_values=FALSE,
         strings_can_be_null=True,
         decimal_point=dialect.decimal,
-        null_values=[*pa_csv.ConvertOptions().null_values, *missing],
+        null_values=empty,
     )
     parse = pa_csv.ParseOptions(delimiter=dialect.separator)
     read = pa_csv.ReadOptions(block_size=csv_faults.BLOCK, column_names=list(dialect.names), skip_rows=dialect.skipped)

@@ -118,10 +118,11 @@ def log_of_sources(name: str, sources: list[Source], columns: Columns) -> Log:
         size=sum(open_parquet(source.path).metadata.num_rows for source in sources) if parquet else 0,
         observation_names=treatment.observation_names(numbered(chosen.observation_columns)),
         action_names=numbered(chosen.action_columns),
-        encoding=treatment.encoding(first.names),
+        encoding=treatment.encoding(first),
         operator_names=tuple(treatment.categories.get(chosen.operator_column, ())),
         left_out=tuple(printable(name) for name in first.names if name not in chosen.all),
         findings=lambda: treatment.findings(sources),
+        span=treatment.span,
     )
 
 

@@ -1,24 +1,24 @@
-"""The time of a table's rows: reading it, ending episodes at gaps, and what looks wrong about it."""
+"""The time of a table's rows: reading it, showing it, and ending episodes at gaps."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from edp.data.findings import Finding
-from edp.data.formats.arrow import Place, arrow_numbers, refuse_empty_cells
+from edp.data.formats.arrow import Place, arrow_numbers
 from edp.data.formats.pieces import Piece, with_following
-from edp.errors import UserError, counted, first_line, printable
+from edp.errors import UserError
 
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1, "sec": 1, "min": 60, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-MANY = 10_000  # different intervals that are counted one by one
+SECONDS_TEXT = r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?"
+ZONE = r"(Z|[-+]\d\d:?\d\d)$"
+UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}  # of times that are numbers
+OLDEST_DATE, LAST_DATE = 1e8, 2.534e11  # seconds; other times are not shown as dates
+YEAR_5000 = 95_617_584_000.0
 
 
 def parse_duration(text: str, name: str) -> float:
@@ -43,43 +43,111 @@ def show_duration(seconds: float) -> str:
     )
 
 
-def show_time(seconds: float, dates: bool) -> str:
-    if not dates or not abs(seconds) < 2e11:
+def show_time(seconds: float) -> str:
+    """Write a time as a date, if it can be one: numbers may also count from another start than 1970."""
+    if not OLDEST_DATE < seconds < LAST_DATE:
         return f"{seconds:.12g}"
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S").removesuffix(":00")
 
 
-def arrow_times(column: Any, name: str, place: Place, time_format: str) -> np.ndarray:
-    """Return a column of times in seconds: of numbers as they are, of dates since 1970."""
-    refuse_empty_cells(column, name, place)
-    kind = column.type
-    try:
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            column = parse_texts(column, time_format)
-        if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-            column = column.cast(pa.timestamp("us", getattr(column.type, "tz", None))).cast(pa.int64())
-            return column.to_numpy(zero_copy_only=False) / 1e6
-        times = arrow_numbers(column, name, place).astype(np.float64)
-    except pa.ArrowException as error:
-        shown = first_line(error)
-        raise UserError(
-            f"{place.path}: column {name!r} has no times (say how they are written with `time_format`): {shown}"
-        ) from None
-    if times.ndim != 1 or not np.isfinite(times).all():
+def arrow_times(column: Any, name: str, place: Place, time_format: str, may_be_empty: bool = False) -> np.ndarray:
+    """Return a column of times in seconds: of numbers as they are, of dates since 1970. An empty cell becomes NaN."""
+    if not may_be_empty:
+        refuse_empty_times(column, name, place)
+    if is_text(column):
+        column = parse_texts(column, name, place, time_format)
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("us", getattr(column.type, "tz", None))).cast(pa.int64())
+        return column.to_numpy(zero_copy_only=False) / 1e6
+    times = arrow_numbers(column, name, place).astype(np.float64) * UNITS.get(time_format, 1.0)
+    if times.ndim != 1 or not np.isfinite(times[~np.isnan(times)] if may_be_empty else times).all():
         raise UserError(f"{place.path}: column {name!r} must have one finite number or a date in each row")
+    if time_format not in UNITS:
+        refuse_other_units(times, name, place)
     return times
 
 
-def parse_texts(column: Any, time_format: str) -> Any:
-    """Parse texts with dates, or with numbers if no format is given."""
+def refuse_empty_times(column: Any, name: str, place: Place) -> None:
+    if column.null_count:
+        at = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        raise UserError(
+            f"{place.path}: column {name!r} has no time in {place.text(at)}, and maybe in others: fill such rows, or "
+            f"leave them out with `missing={name}=drop`"
+        )
+
+
+def refuse_other_units(times: np.ndarray, name: str, place: Place) -> None:
+    """Refuse numbers that are dates in the far future, if they are seconds: they are probably milliseconds."""
+    late = times > YEAR_5000
+    if late.any():
+        at = int(np.argmax(late))
+        unit = "ms" if times[at] < 1e3 * YEAR_5000 else "us" if times[at] < 1e6 * YEAR_5000 else "ns"
+        raise UserError(
+            f"{place.path}: column {name!r} has {times[at]:.15g} in {place.text(at)}, which would be after the year "
+            f"5000 in seconds: say its unit with `time_format={unit}` (s, ms, us or ns)"
+        )
+
+
+def is_text(column: Any) -> bool:
+    return pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+
+
+def parse_texts(column: Any, name: str, place: Place, time_format: str) -> Any:
+    """Parse texts with dates, or with numbers if no format is given. The first one tells which they are."""
+    parse = parser_of(first_text(column), time_format)
+    try:
+        return parse(column)
+    except pa.ArrowException:
+        at = first_unparsed(column, parse)
+    shown = f"{str(column[at].as_py())[:40]!r} in {place.text(at)}"
+    if at + place.row:
+        raise UserError(
+            f"{place.path}: column {name!r} has {shown}, which is not a time like those before it: correct it"
+        )
+    raise UserError(
+        f"{place.path}: column {name!r} has no times (say how they are written with `time_format`), such as {shown}"
+    )
+
+
+def parser_of(first: str, time_format: str) -> Callable[[Any], Any]:
+    if time_format in UNITS or (not time_format and re.fullmatch(SECONDS_TEXT, first)):
+        return lambda column: column.cast(pa.float64())
     if time_format:
         options = pc.StrptimeOptions(time_format, "us")
-        return pc.call_function("strptime", [column], options)
-    first = str(column[0].as_py()).strip()
-    if re.fullmatch(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?", first):
-        return column.cast(pa.float64())
-    zoned = re.search(r"(Z|[-+]\d\d:?\d\d)$", first[10:])
-    return column.cast(pa.timestamp("us", "UTC" if zoned else None))
+        return lambda column: pc.call_function("strptime", [column], options)
+    kind = pa.timestamp("us", "UTC" if re.search(ZONE, first[10:]) else None)
+    return lambda column: column.cast(kind)
+
+
+def first_unparsed(column: Any, parse: Callable[[Any], Any]) -> int:
+    """Return the first cell that cannot be parsed, by halving."""
+    start, stop = 0, len(column)
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        try:
+            parse(column.slice(start, middle - start))
+            start = middle
+        except pa.ArrowException:
+            stop = middle
+    return start
+
+
+def first_text(column: Any) -> str:
+    return next((text.strip() for text in column.to_pylist() if text), "")
+
+
+def is_zoned(column: Any, time_format: str) -> bool:
+    """Return whether times have a zone, as the first of them shows. Numbers have none, and are those of UTC."""
+    if not is_text(column):
+        return getattr(column.type, "tz", None) is not None
+    return "%z" in time_format if time_format else bool(re.search(ZONE, first_text(column)[10:]))
+
+
+def are_dates(column: Any, time_format: str) -> bool:
+    """Return whether times are dates, and not numbers."""
+    if not is_text(column):
+        return pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)
+    return time_format not in UNITS if time_format else not re.fullmatch(SECONDS_TEXT, first_text(column))
 
 
 def split_at_gaps(pieces: Iterator[Piece], max_gap: float) -> Iterator[Piece]:
@@ -89,112 +157,3 @@ def split_at_gaps(pieces: Iterator[Piece], max_gap: float) -> Iterator[Piece]:
         broken = (change < 0) | ((change > max_gap) if max_gap else False)
         piece.steps.timeouts[:] |= broken & ~piece.steps.terminals
         yield piece
-
-
-@dataclass
-class TimeFacts:
-    """What is known about the times of a table, collected while it is read."""
-
-    dates: bool = False
-    rows: int = 0
-    back: int = 0  # rows that are earlier than the row before
-    again: int = 0  # rows with the same time as the row before
-    first_back: str = ""  # rows as messages name them
-    first_again: str = ""
-    changes: Counter[float] = field(
-        default_factory=Counter
-    )  # how often each positive interval within an episode occurs
-    gap: tuple[float, str, float] = (0.0, "", 0.0)  # the longest one within an episode, the row after it and its time
-    spans: list[tuple[float, float, str]] = field(default_factory=list)  # of the files
-
-    def watch(self, pieces: Iterator[Piece], name: str, row_text: Callable[[int], str]) -> Iterator[Piece]:
-        """Pass the pieces of a file on, and count. ``row_text`` names a row of the file."""
-        last = first = np.nan
-        ended = True
-        for piece in pieces:
-            times = np.append(last, piece.times)
-            inside = ~np.append(ended, piece.steps.ends[:-1])
-            self.add(np.diff(times), inside, piece, row_text)
-            first = first if first == first else float(piece.times[0])
-            last, ended = float(piece.times[-1]), bool(piece.steps.ends[-1])
-            yield piece
-        if first == first:
-            self.spans.append((min(first, last), max(first, last), name))
-
-    def add(self, change: np.ndarray, inside: np.ndarray, piece: Piece, row_text: Callable[[int], str]) -> None:
-        back, again = change < 0, (change == 0) & inside
-        if back.any() and not self.back:
-            self.first_back = row_text(int(piece.source[np.argmax(back)]))
-        if again.any() and not self.again:
-            self.first_again = row_text(int(piece.source[np.argmax(again)]))
-        self.back, self.again, self.rows = (
-            self.back + int(back.sum()),
-            self.again + int(again.sum()),
-            self.rows + len(back),
-        )
-        forward = np.where(inside & (change > 0), change, 0.0)
-        at = int(np.argmax(forward))
-        if forward[at] > self.gap[0]:
-            self.gap = float(forward[at]), row_text(int(piece.source[at])), float(piece.times[at])
-        found, counts = np.unique(np.round(forward[forward > 0], 6), return_counts=True)
-        if len(found) + len(self.changes) > MANY:  # irregular times: three digits suffice
-            found = np.array([float(f"{each:.3g}") for each in found])
-        for each, count in zip(found.tolist(), counts.tolist(), strict=True):
-            self.changes[each] += count
-
-    @property
-    def newest_first(self) -> bool:
-        return self.back > 0.5 * max(1, self.rows - 1)
-
-    @property
-    def usual(self) -> float:
-        """The median interval."""
-        intervals = sorted(self.changes)
-        counts = np.cumsum([self.changes[each] for each in intervals])
-        return intervals[int(np.searchsorted(counts, counts[-1] / 2))] if intervals else 0.0
-
-    def findings(self) -> list[Finding]:
-        if self.newest_first:
-            return []  # it is refused
-        usual, total = self.usual, sum(self.changes.values())
-        found = []
-        if self.back:
-            what = f"time goes back {counted(self.back, 'time')}, first in {self.first_back}"
-            found.append(Finding("warning", what, "an episode ends there: sort the rows, if they are in a wrong order"))
-        if self.again:
-            have = "has" if self.again == 1 else "have"
-            what = f"{counted(self.again, 'row')} {have} the same time as the row before, first in {self.first_again}"
-            found.append(
-                Finding("warning", what, "rows that were logged twice? Leave them out, or average them with `every`")
-            )
-        if not usual:
-            return found
-        near = sum(count for each, count in self.changes.items() if abs(each / usual - 1) < 0.1) / total
-        far = {each: count for each, count in self.changes.items() if each > (1.5 if near > 0.9 else 5) * usual}
-        others = Counter({each: n for each, n in self.changes.items() if not 0.8 < each / usual < 1.25})
-        other, times = others.most_common(1)[0] if others else (0.0, 0)
-        if times > max(0.05 * total, 10):
-            what = f"rows are {show_duration(usual)} apart, but {times:,} of {total:,} are {show_duration(other)} apart"
-            effect = "a step would have two meanings: bring them to one rate with `every`"
-            found.append(Finding("warning", what, effect))
-        elif far:
-            lost = round(sum((each / usual - 1) * count for each, count in far.items()))
-            longest, row, time = self.gap
-            what = (
-                f"{counted(sum(far.values()), 'gap')} in time within episodes: about {counted(lost, 'row')} "
-                f"{'is' if lost == 1 else 'are'} missing at one each {show_duration(usual)}; "
-                f"the longest gap ({show_duration(longest)}) ends in {row}, "
-                f"at {show_time(time, self.dates)}"
-            )
-            effect = "rows that are not neighbours are taken for one step: end the episodes there with `max_gap`"
-            found.append(Finding("warning", what, effect))
-        return found + self.overlaps()
-
-    def overlaps(self) -> list[Finding]:
-        spans = sorted(self.spans)
-        for before, after in pairwise(spans):
-            if after[0] < before[1]:
-                names, start = [printable(span[2]) for span in (after, before)], show_time(after[0], self.dates)
-                what = f"{names[0]} begins before {names[1]} ends, at {start}"
-                return [Finding("warning", what, "the same time in two files: is a part of the log in both of them?")]
-        return []

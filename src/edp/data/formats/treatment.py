@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from edp.data.findings import Finding
 from edp.data.formats.arrow import as_texts
-from edp.data.formats.cleaning import calendar_names, resampled, with_calendar, without_missing
-from edp.data.formats.columns import CALENDAR, MISSING, RESAMPLE, ChosenColumns, Columns
+from edp.data.formats.cleaning import calendar_names, leave_out, resampled, with_calendar, without_missing
+from edp.data.formats.columns import CALENDAR, MISSING, RESAMPLE, ChosenColumns, Columns, way_of
 from edp.data.formats.dialect import open_packed
 from edp.data.formats.pieces import Piece
 from edp.data.formats.sources import READ_ERRORS, Source
-from edp.data.formats.times import TimeFacts, parse_duration, split_at_gaps
+from edp.data.formats.time_facts import TimeFacts
+from edp.data.formats.times import are_dates, is_zoned, parse_duration, split_at_gaps
 from edp.data.signals import Encoding
 from edp.errors import UserError, printable, unknown
 
@@ -31,26 +34,36 @@ class Treatment:
     every: float
     counts: Counter[str] = field(default_factory=Counter)
     times: TimeFacts = field(default_factory=TimeFacts)
+    averaged: TimeFacts = field(default_factory=TimeFacts)  # the times after ``every``
 
     @property
     def changes_rows(self) -> bool:
         """Whether rows of the log may have other numbers than those of the file."""
         return bool(self.every or self.columns.newest_first or any("refuse" not in way for way in self.columns.missing))
 
+    @property
+    def drops_times(self) -> bool:
+        """Whether rows without a time are left out."""
+        return way_of([self.chosen.time_column], self.columns.missing, MISSING[0]) == "drop"
+
     def begin(self) -> None:
         self.counts.clear()
-        self.times = TimeFacts(dates=True)
+        self.times, self.averaged = TimeFacts(), TimeFacts()
 
     def apply(self, pieces: Iterator[Piece], name: str, row_text: Callable[[int], str]) -> Iterator[Piece]:
         """Treat the rows of one file. ``row_text`` names a row of it."""
         if self.every or self.columns.missing:
             pieces = self.without_lists(pieces)
+        if self.drops_times:
+            pieces = leave_out(pieces, lambda piece: np.isnan(piece.times), self.counts)
         if self.chosen.time_column:
             pieces = self.times.watch(split_at_gaps(pieces, self.max_gap), name, row_text)
         if self.every:
             pieces = resampled(pieces, self.every, self.ways(self.columns.resample, RESAMPLE[0]))
+            pieces = self.averaged.watch(pieces, name, row_text)
         if self.columns.missing:
-            pieces = without_missing(pieces, self.ways(self.columns.missing, MISSING[0]), self.names(), self.counts)
+            ways = self.ways(self.columns.missing, MISSING[0])
+            pieces = without_missing(pieces, ways, self.table_names(), self.counts)
         return with_calendar(pieces, self.columns.calendar) if self.columns.calendar else pieces
 
     def without_lists(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
@@ -72,6 +85,13 @@ class Treatment:
             "next_observations": expanded(self.chosen.next_observation_columns),
         }
 
+    def table_names(self) -> dict[str, list[str]]:
+        """The table's column of each column of the steps' parts; empty for further texts of the same one."""
+        firsts = {each: name for name in self.columns.one_hot for each in self.expanded(name)[:1]}
+        others = {each for name in self.columns.one_hot for each in self.expanded(name)[1:]}
+        named = dict.fromkeys(others, "") | firsts
+        return {part: [named.get(name, name) for name in names] for part, names in self.names().items()}
+
     def expanded(self, name: str) -> list[str]:
         return [f"{name}={text}" for text in self.categories[name]] if name in self.columns.one_hot else [name]
 
@@ -79,8 +99,8 @@ class Treatment:
         """The names of the log's observations."""
         return tuple(each for name in names for each in self.expanded(name)) + calendar_names(self.columns.calendar)
 
-    def encoding(self, names: list[str]) -> Encoding:
-        """How a row of a table with these ``names`` becomes an observation."""
+    def encoding(self, source: Source) -> Encoding:
+        """How a row of a table becomes an observation."""
         columns, time = self.columns, self.chosen.time_column if self.columns.calendar else ""
         used = [name for name in (*self.chosen.observation_columns, time) if self.expanded(name)]
         return Encoding(
@@ -88,8 +108,10 @@ class Treatment:
             time_column=time,
             time_format=columns.time_format if time else "",
             calendar=columns.calendar,
-            unused=tuple(name for name in names if name not in used),
+            unused=tuple(name for name in source.names if name not in used),
             filled=self.filled(),
+            empty=source.empty_texts(columns),
+            zoneless=bool(time) and has_no_zone(source, time, columns),
         )
 
     def filled(self) -> tuple[str, ...]:
@@ -99,9 +121,11 @@ class Treatment:
 
     def ways(self, given: tuple[str, ...], default: str) -> dict[str, list[str]]:
         """How each column is treated: ``HOW`` for all columns, and ``COLUMN=HOW`` for one."""
-        general = next((way for way in given if "=" not in way), default)
-        single = dict(way.rsplit("=", 1) for way in given if "=" in way)
-        return {part: [single.get(name, general) for name in names] for part, names in self.names().items()}
+        owners = {each: name for name in self.columns.one_hot for each in self.expanded(name)}
+        return {
+            part: [way_of([name, owners.get(name, "")], given, default) for name in names]
+            for part, names in self.names().items()
+        }
 
     def refusals(self, name: str) -> list[str]:
         turn = "the rows are newest first: turn them with `newest_first`"
@@ -118,7 +142,12 @@ class Treatment:
         ]
         said += [f"{what}: {count:,}" for what, count in self.counts.items() if count]
         notes = [Finding("note", what, "this was understood: nothing to do") for what in said]
-        return [*same_files(sources), *self.times.findings(), *notes]
+        gaps = self.averaged.gaps() if self.every else []
+        return [*same_files(sources), *self.times.findings(self.every), *gaps, *notes]
+
+    def span(self) -> str:
+        """The rate of the rows, and their first and last time; empty without a time."""
+        return (self.averaged if self.every else self.times).span()
 
 
 def plan_treatment(columns: Columns, chosen: ChosenColumns, sources: list[Source]) -> Treatment:
@@ -139,7 +168,12 @@ def plan_treatment(columns: Columns, chosen: ChosenColumns, sources: list[Source
     textual = [*columns.one_hot, *filter(None, [chosen.operator_column])]
     categories = {name: find_texts(name, sources) for name in textual}
     treatment = Treatment(columns, chosen, categories, max_gap, every)
-    named = {name for names in treatment.names().values() for name in names}
+    if columns.resample and not columns.every:
+        raise UserError("`resample` says how rows become one: say of which time each, with `every`")
+    if f"{chosen.time_column}=ffill" in columns.missing:
+        raise UserError(f"`missing`: a time cannot be filled: leave such rows out with `{chosen.time_column}=drop`")
+    named = {name for names in treatment.names().values() for name in names} | {*columns.one_hot}
+    named |= {chosen.time_column} - {""}
     for option, known in (("resample", RESAMPLE), ("missing", MISSING)):
         for given in getattr(columns, option):
             column, _, way = given.rpartition("=")
@@ -163,6 +197,19 @@ def find_texts(name: str, sources: list[Source]) -> list[str]:
         except READ_ERRORS as error:
             raise source.error(error) from None
     return sorted(texts)
+
+
+def has_no_zone(source: Source, time: str, columns: Columns) -> bool:
+    """Return whether the first times of a file are dates without a zone."""
+    only = ChosenColumns((), (), "", "", "", "", (), time)
+    try:
+        for batch in source.batches(only, columns):
+            if batch.num_rows:
+                first = batch.column(time).slice(0, 100)
+                return are_dates(first, columns.time_format) and not is_zoned(first, columns.time_format)
+    except READ_ERRORS as error:
+        raise source.error(error) from None
+    return False
 
 
 def same_files(sources: list[Source]) -> list[Finding]:
