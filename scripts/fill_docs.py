@@ -135,7 +135,24 @@ def steps() -> str:
 
 
 def pairs() -> str:
-    rows = {tuple(name.split(" + ")): row for name, row in rows_of(result("train_step")).items() if " + " in name}
+    return table_of_pairs(rows_of(result("train_step")))
+
+
+def later_pairs() -> str:
+    """Policies and algorithms that came after EDP, measured in one run with EDP and feed-forward TD3+BC."""
+    found = result("train_step_later")
+    rows = rows_of(found)
+    edp, flow, plain = (rows[f"td3bc + {name}"] for name in ("diffusion", "meanflow", "deterministic"))
+    slower = [statistics.median(paired(other, flow)) for other in (edp, plain)]
+    text = prose(f"""
+        ({gemms(found)}.) A step of TD3+BC with `meanflow` takes {slower[0]:.2f} of the time of EDP's, and
+        {slower[1]:.2f} of that of a feed-forward policy's.
+        """)
+    return f"{table_of_pairs(rows)}\n\n{text}"
+
+
+def table_of_pairs(found: dict) -> str:
+    rows = {tuple(name.split(" + ")): row for name, row in found.items() if " + " in name}
     policies, algorithms = (list(dict.fromkeys(key[i] for key in rows)) for i in (1, 0))
     cells = [
         [algorithm, *(shown(rows[algorithm, policy]) if (algorithm, policy) in rows else "" for policy in policies)]
@@ -429,6 +446,7 @@ PARTS = (
     bench,
     steps,
     pairs,
+    later_pairs,
     elsewhere,
     solvers,
     fast,

@@ -30,8 +30,10 @@ class MeanVelocityNet(eqx.Module):
         self.time = MLP(2 * TIME_WIDTH, (2 * TIME_WIDTH,), TIME_WIDTH, time_key)
         self.body = MLP(obs_dim + act_dim + TIME_WIDTH, hidden, act_dim, body_key)
 
-    def __call__(self, obs: Array, point: Array, r: Float[Array, " n"], t: Float[Array, " n"]) -> Array:
-        return self.body(jnp.concatenate([obs, point, self.embed(r, t)], axis=-1))
+    def __call__(self, obs: Array, point: Array, r: Float[Array, " m"], t: Float[Array, " m"]) -> Array:
+        """The times are those of each row, or one for all of them."""
+        times = jnp.broadcast_to(self.embed(r, t), (len(obs), TIME_WIDTH))
+        return self.body(jnp.concatenate([obs, point, times], axis=-1))
 
     def embed(self, r: Float[Array, " n"], t: Float[Array, " n"]) -> Float[Array, "n 16"]:
         return self.time(jnp.concatenate([sinusoidal(TIME_SCALE * t), sinusoidal(TIME_SCALE * (t - r))], axis=-1))
@@ -46,7 +48,7 @@ class MeanFlow(Policy):
 
     def sample(self, obs: Float[Array, "n obs"], key: PRNGKeyArray, control: Control = PLAIN) -> Float[Array, "n act"]:
         noise = initial_noise(obs, self.act_dim, key, control)
-        data, start = jnp.zeros(len(obs), obs.dtype), jnp.ones(len(obs), obs.dtype)
+        data, start = jnp.zeros(1, obs.dtype), jnp.ones(1, obs.dtype)
         return jnp.clip(noise - self.net(obs, noise, data, start), -1, 1)
 
     def fit(self, obs: Float[Array, "n obs"], action: Float[Array, "n act"], key: PRNGKeyArray) -> Fit:
