@@ -1,3 +1,3 @@
-from edp.cli import main
+from edp.cli import entry
 
-raise SystemExit(main())
+raise SystemExit(entry())

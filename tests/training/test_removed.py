@@ -186,3 +186,20 @@ def test_a_second_interrupt_ends_every_command():
     assert process.communicate(timeout=60) == ("", "edp: interrupted\n")
     assert process.returncode == 130
     assert time.monotonic() - start < GRACE + 1.5
+
+
+INTERRUPTED_COMMAND = """
+import atexit, os, sys
+import edp.cli
+atexit.register(os.abort)  # as threads of libraries do that are still at work
+def dispatch(argv):
+    print("half a result")
+    raise KeyboardInterrupt
+edp.cli.dispatch = dispatch
+sys.exit(edp.cli.entry())
+"""
+
+
+def test_what_libraries_do_at_the_end_does_not_change_the_exit_code_of_an_interrupt():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_COMMAND], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "half a result\n", "edp: interrupted\n")

@@ -4,6 +4,7 @@ import gc
 import io
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 
 import edp
@@ -45,7 +46,31 @@ EXIT_USER_ERROR = 2
 GARBAGE_THRESHOLD = 200_000  # objects between collections; with Python's 700, tracing in JAX takes 10 % longer
 
 
+def entry() -> int:
+    """The command ``edp``: ``main``, but for an interrupt, after which the process ends without any more cleaning up.
+
+    Threads of libraries in C++ may still be at work then, for example at a compilation, and abort a process whose
+    interpreter ends in the usual way.
+    """
+    try:
+        return run_command()
+    except KeyboardInterrupt:
+        print("edp: interrupted", file=sys.stderr, flush=True)
+        with suppress(OSError):
+            sys.stdout.flush()
+        os._exit(EXIT_INTERRUPTED)
+
+
 def main(argv: list[str] | None = None) -> int:
+    """Run a command in this process. Returns its exit code."""
+    try:
+        return run_command(argv)
+    except KeyboardInterrupt:
+        print("edp: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+
+
+def run_command(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     gc.set_threshold(GARBAGE_THRESHOLD)
     for stream in (sys.stdout, sys.stderr):
@@ -66,9 +91,6 @@ def main(argv: list[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         print(f"edp: {printable(f'{where}{error.strerror or error}')}", file=sys.stderr)
         return EXIT_USER_ERROR
-    except KeyboardInterrupt:
-        print("edp: interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
 
 
 def dispatch(argv: list[str]) -> int:
