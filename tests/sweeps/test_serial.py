@@ -207,6 +207,11 @@ def test_data_that_changed_since_the_first_trial_is_refused(small, run, tmp_path
     assert not sweep.run_folder(sweep.trials()[1]).exists()
 
 
+def test_trials_may_scale_the_same_data_in_different_ways(small, run):
+    _, sweep = run(small(train={"steps": 20}, space={"normalise": ["none", "standard"], "rewards": ["raw", "unit"]}))
+    assert [each.state for each in results(sweep)] == ["finished"] * 4
+
+
 def test_an_evaluation_without_any_score_is_told(small, run, monkeypatch, capsys):
     def broken(self, action):
         raise RuntimeError("no power")
