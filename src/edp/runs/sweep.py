@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from edp.config.spec import DataOptions
 from edp.data.formats.columns import Columns
 from edp.errors import UserError
 from edp.files import write_errors, write_json
@@ -28,9 +27,7 @@ AGAIN = "again_"  # begins the names of runs with fresh seeds
 EARLY = "stopped early"  # the state of a run that early stopping has ended
 LOWER_IS_BETTER = ("bc_loss",)
 METRICS = ("score", "bc_loss", "offline")
-SCALED_BY = ("algo", "policy", "preset", *(entry.name for entry in fields(DataOptions)))  # may change how it is scaled
 DATA = ("task", "data", "columns", "env", *(entry.name for entry in fields(Columns)))  # values that say what data it is
-SCALED = (*DATA, *SCALED_BY)
 PATIENCE = 60.0  # seconds to wait for another process that writes into the directory
 
 
@@ -138,21 +135,6 @@ class Sweep:
     def data_of(self, trial: Trial) -> Row:
         """What says on which data a trial is trained. Trials on different data are not compared with each other."""
         return {name: value for name, value in self.values(trial).items() if name in DATA}
-
-    def data_sha256(self, trial: Trial) -> str:
-        """The hash that a trial's data must have: that of a trial on the same data that has begun; empty without any.
-
-        The hash is that of scaled data, so only trials count whose data is scaled in the same way.
-        """
-
-        def scaled(each: Trial) -> Row:
-            return {name: value for name, value in self.values(each).items() if name in SCALED}
-
-        for other in self.trials():
-            run = self.run(other) if scaled(other) == scaled(trial) else None
-            if run and run.config.get("data_sha256"):
-                return str(run.config["data_sha256"])
-        return ""
 
     def run_folder(self, trial: Trial) -> Path:
         return self.folder / trial.name

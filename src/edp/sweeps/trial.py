@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,15 +12,20 @@ import numpy as np
 from edp.acting.evaluator import Evaluation
 from edp.acting.rollout import StoppedError
 from edp.acting.validation import Validation
+from edp.config.spec import DataOptions
 from edp.errors import UserError, first_line
 from edp.runs.directory import Run, RunExistsError
-from edp.runs.sweep import EARLY, PATIENCE, Sweep, Trial
+from edp.runs.rows import Row
+from edp.runs.sweep import DATA, EARLY, PATIENCE, Sweep, Trial
 from edp.runs.trial_results import metric_curve, read_result
 from edp.sweeps.halving import Halving
 from edp.sweeps.offline import OfflineValues
 from edp.sweeps.plan import as_request
 from edp.training.loop import TrainingError
 from edp.training.prepare import Ready
+
+# Values that say what data it is, and those that may change how it is scaled.
+SCALED = (*DATA, "algo", "policy", "preset", *(entry.name for entry in fields(DataOptions)))
 
 
 class Outcome(NamedTuple):
@@ -61,7 +67,23 @@ def open_run(sweep: Sweep, trial: Trial) -> AbstractContextManager[Ready]:
     command = ["edp", "sweep", "--resume", str(sweep.folder)]
     if Run.is_in(out):
         return request.resume(out, command)
-    return request.start(out, command, sweep.data_sha256(trial))
+    return request.start(out, command, data_sha256(sweep, trial))
+
+
+def data_sha256(sweep: Sweep, trial: Trial) -> str:
+    """The hash that a trial's data must have: that of a trial on the same data that has begun; empty without any.
+
+    The hash is that of scaled data, so only trials count whose data is scaled in the same way.
+    """
+
+    def scaled(each: Trial) -> Row:
+        return {name: value for name, value in sweep.values(each).items() if name in SCALED}
+
+    for other in sweep.trials():
+        run = sweep.run(other) if scaled(other) == scaled(trial) else None
+        if run and run.config.get("data_sha256"):
+            return str(run.config["data_sha256"])
+    return ""
 
 
 def train(
