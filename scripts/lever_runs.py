@@ -128,19 +128,27 @@ def is_plain(options: dict[str, object]) -> bool:
 
 
 LATER_TASKS = TASKS | {"ant": "antmaze-umaze"}
-LATER = {"diffusion": "EDP", "flow": "flow", "meanflow": "meanflow", "distilled": "distilled (FQL)"}
+LATER = {  # by the last part of a run's name
+    "diffusion": "TD3+BC, EDP",
+    "flow": "TD3+BC, flow",
+    "meanflow": "TD3+BC, meanflow",
+    "distilled": "TD3+BC, distilled (FQL)",
+    "rebrac": "ReBRAC, diffusion",
+    "dac": "DAC, diffusion",
+    "idql": "IDQL, diffusion",
+}
 LAST = 2  # evaluations of 20 episodes
 
 
 def later() -> str:
-    """The mean of the last two evaluations of each run in results/later, which are called TASK-POLICY."""
+    """The mean of the last two evaluations of each run in results/later, which are called TASK-METHOD."""
     rows = []
-    for policy, name in LATER.items():
+    for method, name in LATER.items():
         cells = []
         for task in LATER_TASKS:
-            folder = ROOT / "results" / "later" / f"{task}-{policy}"
+            folder = ROOT / "results" / "later" / f"{task}-{method}"
             there = (folder / "evaluations.jsonl").exists()
             seeds = read_run(folder).curve.scores[-LAST:].mean(axis=0) if there else []
             cells.append(f"{np.mean(seeds):.1f} ({', '.join(f'{seed:.1f}' for seed in seeds)})" if there else "")
-        rows.append([f"TD3+BC, {name}", *cells])
+        rows.append([name, *cells])
     return table(["method", *LATER_TASKS.values()], rows)
