@@ -133,9 +133,13 @@ LATER = {  # by the last part of a run's name
     "flow": "TD3+BC, flow",
     "meanflow": "TD3+BC, meanflow",
     "distilled": "TD3+BC, distilled (FQL)",
+    "iql": "IQL, EDP",
     "rebrac": "ReBRAC, diffusion",
-    "dac": "DAC, diffusion",
-    "idql": "IDQL, diffusion",
+    "dac": "DAC",
+    "idql": "IDQL",
+    "own-idql": "IDQL, its own settings (`--preset idql`)",
+    "own-dac": "DAC, its own settings (`--preset dac`)",
+    "own-fql": "FQL, its own settings (`--preset fql`)",
 }
 LAST = 2  # evaluations of 20 episodes
 
@@ -144,6 +148,8 @@ def later() -> str:
     """The mean of the last two evaluations of each run in results/later, which are called TASK-METHOD."""
     rows = []
     for method, name in LATER.items():
+        if not any((ROOT / "results" / "later" / f"{task}-{method}").exists() for task in LATER_TASKS):
+            continue
         cells = []
         for task in LATER_TASKS:
             folder = ROOT / "results" / "later" / f"{task}-{method}"

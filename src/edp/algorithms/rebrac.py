@@ -37,6 +37,7 @@ class ReBRAC(TDActorCritic):
         "locomotion": {"actor_penalty": 0.01, "critic_penalty": 0.01},
         "antmaze": {"actor_penalty": 0.003, "critic_penalty": 0.002, "discount": 0.999, "rewards": "hundredfold"},
         "adroit": {"actor_penalty": 0.1, "critic_penalty": 0.5},
+        "kitchen": {"actor_penalty": 10.0, "critic_penalty": 0.5},  # unpublished: about EDP's weight of Q there
     }
 
     def next_values(

@@ -1,0 +1,113 @@
+"""Tables about single runs of learning, critics and selection (docs/recipe.md)."""
+
+import json
+import statistics
+from typing import Any
+
+from doc_results import ROOT, result
+from recipe_runs import table
+
+LEARNING = {  # runs in results/learning, in the order of the page
+    "kc-bc-sig": "kitchen-complete, cloning, lr 3e-4",
+    "kc-bc-raw-cos": "kitchen-complete, cloning, lr 1e-3 with decay, raw observations (stopped)",
+    "kc-bc-sig-cos": "kitchen-complete, cloning, lr 1e-3 with decay, `signal`",
+    "kc-iql": "kitchen-complete, IQL, weighted diffusion loss, no EAS",
+    "kcb-v": "kitchen-complete, cloning, the recipe, decay over 20k steps",
+    "recipe-kc-td3": "kitchen-complete, TD3, `slope` with weight 0.2, EAS (stopped)",
+    "wkc05": "kitchen-complete, TD3, `slope` with weight 0.05, no EAS (stopped)",
+    "kc-tilt05": "kitchen-complete, TD3, `spread` with weight 0.5, no EAS (stopped)",
+    "kc-tilt02": "kitchen-complete, TD3, `spread` with weight 0.2, no EAS",
+    "kc-crr1": "kitchen-complete, CRR, the recipe, decay over 12k steps",
+    "hm-td3-norm-w01": "hopper-medium, TD3, lr 3e-4, tau 0.005, one-step targets, EAS by exp(Q)",
+    "hm-cos": "hopper-medium, TD3, lr 1e-3 with decay, layer norm, no EAS",
+    "hm-cos-slope": "… guidance by slopes (stopped)",
+    "hm-v-slope2": "… guidance by slopes, v prediction",
+    "hm-v2-tau-n3": "… and tau 0.02, three-step targets",
+    "whm05": "… and EAS, `slope` with weight 0.05 (stopped)",
+    "recipe-hm-td3": "… and EAS, `slope` with weight 0.2",
+    "hm-tilt05": "hopper-medium, TD3, `spread` with weight 0.5, EAS: **the recipe**",
+    "hm-b128": "the same with batches of 128",
+    "hm-w1": "the recipe with `--loss-weight 1`, decay over 10k steps",
+    "hm-iql": "hopper-medium, IQL, the recipe",
+    "hc-tilt05": "halfcheetah-medium, TD3, the recipe",
+    "hc-w1": "the same with `--loss-weight 1`, decay over 10k steps",
+    "pen-tilt05": "pen-cloned, TD3, the recipe",
+    "ant-tilt05": "antmaze-umaze (earlier look-alike), TD3, EAS",
+    "ant-eas": "antmaze-umaze, TD3, EAS from 6,734 steps on (stopped)",
+}
+
+SHOWN_STEPS = (5, 10, 15, 20, 25, 30, 40, 50)
+
+
+def learning_rows(name: str) -> list[dict]:
+    lines = (ROOT / "results" / "learning" / name / "evaluations.jsonl").read_text(encoding="utf-8").splitlines()
+    return [row for row in map(json.loads, lines) if row["kind"] == "training"]
+
+
+def curves() -> str:
+    """Mean scores over seeds, at the evaluation nearest to each of these steps (within a thousand)."""
+    rows = []
+    for name, text in LEARNING.items():
+        found = {row["step"]: row["scores"] for row in learning_rows(name)}
+        cells = [text, str(len(next(iter(found.values()))))]
+        for thousands in SHOWN_STEPS:
+            near = [step for step in found if abs(step - 1000 * thousands) <= 1000]
+            step = min(near, key=lambda step: abs(step - 1000 * thousands), default=None)
+            cells.append("" if step is None else f"{statistics.mean(statistics.mean(row) for row in found[step]):.1f}")
+        rows.append(cells)
+    return table(["run", "seeds", *(f"{thousands}k" for thousands in SHOWN_STEPS)], rows)
+
+
+def critics() -> str:
+    head = ["run", "step", "mean Q", "mean return", "std of return - Q", "slope", "agreement of the critics"]
+    shown = [row for row in result("critics") if row["step"] in (5000, 10_000, 20_000, 30_000)]
+    names = ("q", "return", "error", "slope", "agreement")
+    cells = [[row["run"], f"{row['step']:,}", *(f"{row[name]:.2f}" for name in names)] for row in shown]
+    return table(head, cells)
+
+
+def selection() -> str:
+    found = {(row["run"], row["step"], row["way"]): row for row in result("selection")}
+    ways = list(dict.fromkeys(way for _, _, way in found))
+    places = list(dict.fromkeys((run, step) for run, step, _ in found))
+    cells = [
+        [
+            run,
+            f"{step:,}",
+            *(f"{statistics.mean(row['seeds']):.1f}" if (row := found.get((run, step, way))) else "" for way in ways),
+        ]
+        for run, step in places
+    ]
+    return table(["run", "step", *ways], cells)
+
+
+NARROW = {  # runs of 12,000 steps on kitchen-mixed, in results/learning
+    "km-bc": "cloning",
+    "km-td3": "TD3+BC, `--loss-weight 0.5 --eas 10`: the values for other data",
+    "km-weak": "TD3+BC, `--loss-weight 0.1 --eas 1`: **the recipe for narrow data**",
+}
+
+
+def narrow() -> str:
+    """The last evaluation of each run."""
+    rows = []
+    for name, text in NARROW.items():
+        last = learning_rows(name)[-1]
+        seeds = [statistics.mean(scores) for scores in last["scores"]]
+        shown = ", ".join(f"{seed:.1f}" for seed in seeds)
+        rows.append([text, f"{last['step']:,}", f"{statistics.mean(seeds):.1f} ({shown})"])
+    return table(["kitchen-mixed-v0 (look-alike)", "steps", "score (seeds)"], rows)
+
+
+def noise_shares() -> str:
+    rows = sorted(result("noise_share"), key=lambda row: row["noise_share"])
+    mark = {True: " (look-alike)", False: ""}
+    cells = [
+        [row["task"] + mark[row["regenerated"]], f"{row['rows']:,}", f"{row['noise_share']:.2f}", changes(row)]
+        for row in rows
+    ]
+    return table(["data", "rows", "share of noise", "steps with a new reward"], cells)
+
+
+def changes(row: dict[str, Any]) -> str:
+    return f"{row['reward_changes']:.1%}" if "reward_changes" in row else ""
