@@ -12,12 +12,12 @@ LEARNING = {  # runs in results/learning, in the order of the page
     "kc-bc-raw-cos": "kitchen-complete, cloning, lr 1e-3 with decay, raw observations (stopped)",
     "kc-bc-sig-cos": "kitchen-complete, cloning, lr 1e-3 with decay, `signal`",
     "kc-iql": "kitchen-complete, IQL, weighted diffusion loss, no EAS",
-    "kcb-v": "kitchen-complete, cloning, the recipe, decay over 20k steps",
+    "kcb-v": "kitchen-complete, cloning, an earlier recipe, decay over 20k steps",
     "recipe-kc-td3": "kitchen-complete, TD3, `slope` with weight 0.2, EAS (stopped)",
     "wkc05": "kitchen-complete, TD3, `slope` with weight 0.05, no EAS (stopped)",
     "kc-tilt05": "kitchen-complete, TD3, `spread` with weight 0.5, no EAS (stopped)",
     "kc-tilt02": "kitchen-complete, TD3, `spread` with weight 0.2, no EAS",
-    "kc-crr1": "kitchen-complete, CRR, the recipe, decay over 12k steps",
+    "kc-crr1": "kitchen-complete, CRR, an earlier recipe (`--beta 1`), decay over 12k steps",
     "hm-td3-norm-w01": "hopper-medium, TD3, lr 3e-4, tau 0.005, one-step targets, EAS by exp(Q)",
     "hm-cos": "hopper-medium, TD3, lr 1e-3 with decay, layer norm, no EAS",
     "hm-cos-slope": "… guidance by slopes (stopped)",
@@ -25,13 +25,13 @@ LEARNING = {  # runs in results/learning, in the order of the page
     "hm-v2-tau-n3": "… and tau 0.02, three-step targets",
     "whm05": "… and EAS, `slope` with weight 0.05 (stopped)",
     "recipe-hm-td3": "… and EAS, `slope` with weight 0.2",
-    "hm-tilt05": "hopper-medium, TD3, `spread` with weight 0.5, EAS: **the recipe**",
+    "hm-tilt05": "hopper-medium, TD3, `spread` with weight 0.5, EAS: an earlier recipe",
     "hm-b128": "the same with batches of 128",
-    "hm-w1": "the recipe with `--loss-weight 1`, decay over 10k steps",
-    "hm-iql": "hopper-medium, IQL, the recipe",
-    "hc-tilt05": "halfcheetah-medium, TD3, the recipe",
+    "hm-w1": "an earlier recipe with `--loss-weight 1`, decay over 10k steps",
+    "hm-iql": "hopper-medium, IQL, an earlier recipe",
+    "hc-tilt05": "halfcheetah-medium, TD3, an earlier recipe",
     "hc-w1": "the same with `--loss-weight 1`, decay over 10k steps",
-    "pen-tilt05": "pen-cloned, TD3, the recipe",
+    "pen-tilt05": "pen-cloned, TD3, an earlier recipe",
     "ant-tilt05": "antmaze-umaze (earlier look-alike), TD3, EAS",
     "ant-eas": "antmaze-umaze, TD3, EAS from 6,734 steps on (stopped)",
 }
@@ -53,9 +53,15 @@ def curves() -> str:
         for thousands in SHOWN_STEPS:
             near = [step for step in found if abs(step - 1000 * thousands) <= 1000]
             step = min(near, key=lambda step: abs(step - 1000 * thousands), default=None)
-            cells.append("" if step is None else f"{statistics.mean(statistics.mean(row) for row in found[step]):.1f}")
-        rows.append(cells)
-    return table(["run", "seeds", *(f"{thousands}k" for thousands in SHOWN_STEPS)], rows)
+            cells.append("" if step is None else f"{mean_score(found[step]):.1f}")
+        last = max(found)
+        rows.append([*cells, f"{mean_score(found[last]):.1f} ({last:,})"])
+    return table(["run", "seeds", *(f"{thousands}k" for thousands in SHOWN_STEPS), "last (step)"], rows)
+
+
+def mean_score(scores: list[list[float]]) -> float:
+    """The mean over seeds, given the episodes of each."""
+    return statistics.mean(statistics.mean(row) for row in scores)
 
 
 def critics() -> str:
@@ -84,7 +90,7 @@ def selection() -> str:
 NARROW = {  # runs of 12,000 steps on kitchen-mixed, in results/learning
     "km-bc": "cloning",
     "km-td3": "TD3+BC, `--loss-weight 0.5 --eas 10`: the values for other data",
-    "km-weak": "TD3+BC, `--loss-weight 0.1 --eas 1`: **the recipe for narrow data**",
+    "km-weak": "TD3+BC, `--loss-weight 0.1 --eas 1`: the values for narrow data (with noise)",
 }
 
 
