@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from edp.algorithms import ReBRAC
+from edp.algorithms.td3bc import TD3BC
 from edp.batches import Following
-from edp.policies import DeterministicConfig, Fit, Policy
+from edp.config.choice import choose
+from edp.data.tasks import get_task
+from edp.errors import UserError
+from edp.policies import DeterministicConfig, DiffusionConfig, Fit, Policy
 from edp.policies.base import PLAIN
 from support.tiny_batch import BATCH, CRITIC
 
@@ -43,3 +47,23 @@ def test_the_penalty_is_the_squared_distance_of_a_deterministic_policy():
     losses = [float(ReBRAC(actor_penalty=beta).policy_loss(policy, CRITIC, batch, key)[0]) for beta in (0.0, 0.3)]
     distance = np.sum((np.asarray(policy.sample(batch.obs, key)) - np.asarray(batch.action)) ** 2, axis=1).mean()
     assert losses[1] - losses[0] == pytest.approx(0.3 * distance, rel=1e-4)
+
+
+def test_the_recipe_guides_as_that_of_td3bc_does():
+    task, key = get_task("hopper-medium-v2"), jax.random.key(0)
+    penalised, plain = (choose(name).resolve(task).parts[:2] for name in ("rebrac", "td3bc"))
+    penalised[0].check(penalised[1])
+    policy = penalised[1].build(1, 1, key)
+    kept = {"guidance": "spread", "improved": "low", "loss_weight": 0.5}
+    expected = TD3BC(**kept).policy_loss(policy, CRITIC, BATCH, key)[0]
+    assert penalised[0].guidance == plain[0].guidance == "spread"
+    assert float(penalised[0].policy_loss(policy, CRITIC, BATCH, key)[0]) == pytest.approx(float(expected))
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({"guidance": "spread", "actor_penalty": 0.3}, "would change nothing"), ({"actor_penalty": 0.0}, "above 0")],
+)
+def test_a_penalty_that_cannot_be_followed_is_refused(options, told):
+    with pytest.raises(UserError, match=told):
+        ReBRAC(**options).check(DiffusionConfig())

@@ -217,9 +217,6 @@ def test_the_recipe_has_other_values_for_few_rows():
     assert (few["eas"].value, few["loss_weight"].value) == (1, 0.1)
     assert few["eas"].origin == "preset quick, for fewer than 20,000 rows"
     assert choose("crr").resolve(task).for_data(19_999, 1.0, 1.0).values["beta"].value == 5.0
-    penalised = choose("rebrac").resolve(task)
-    assert penalised.values["actor_penalty"] == (0.3, "preset quick")
-    assert penalised.for_data(19_999, 1.0, 1.0).values["actor_penalty"].value == 10.0
     asked = choose("td3bc", options={"eas": 4}).resolve(task).for_data(10, 1.0, 1.0).values
     assert (asked["eas"].value, asked["loss_weight"].value) == (4, 0.1)
     paper = choose("td3bc", preset="edp").resolve(task).for_data(10, 0.0, 0.0).values

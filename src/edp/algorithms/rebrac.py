@@ -1,30 +1,34 @@
 """ReBRAC (Tarasov et al. 2023): TD3+BC with separate penalties on the policy's actions in the actor and the critic."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from edp.algorithms.actor_critic import TDActorCritic
 from edp.algorithms.base import Loss
-from edp.algorithms.td3bc import normalised_mean
+from edp.algorithms.td3bc import TD3BC, UNITS_OF_Q
 from edp.batches import Transitions
+from edp.errors import UserError
 from edp.networks import Critic
 from edp.options import option
-from edp.policies.base import Policy
+from edp.policies.base import Policy, PolicyConfig
 
 
 @dataclass(frozen=True)
-class ReBRAC(TDActorCritic):
+class ReBRAC(TD3BC):
     """Hyper-parameters and losses of ReBRAC."""
 
-    actor_penalty: float = option(0.05, "weight of the imitation loss, summed over the action's dimensions", low=0.0)
+    alpha: float = option(1.0, "weight of Q / mean |Q| against the imitation loss", low=0.0)
+    improved: str = option("low", "Q-network whose values the policy increases: random, first, mean of all, or low")
+    actor_penalty: float = option(
+        0.05, "weight of the imitation loss, summed over the action's dimensions, with `guidance` value or raw", low=0.0
+    )
     critic_penalty: float = option(0.05, "weight of the squared distance to the data's next action in targets", low=0.0)
 
     learns_from: ClassVar[str] = "next actions"
-    uses: ClassVar[tuple[str, ...]] = ("action",)
+    policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     defaults: ClassVar[Mapping[str, Any]] = {
         "critic_norm": True,
         "loss_weight": 1.0,  # the penalties are weights against Q / mean |Q|, in every domain
@@ -33,19 +37,25 @@ class ReBRAC(TDActorCritic):
         "policy_target_after": 0,
         "target_noise": 0.2,
     }
-    # In short runs the published penalties let the policy follow values that are not right yet. These give Q about the
-    # weight that it has in the paper's settings.
-    recipe: ClassVar[Mapping[str, Any]] = {**TDActorCritic.recipe, "actor_penalty": 0.3}
-    recipe_for_narrow_data: ClassVar[Mapping[str, Any]] = {
-        **TDActorCritic.recipe_for_narrow_data,
-        "actor_penalty": 10.0,
-    }
+    # In short runs the published penalties let the policy follow values that are not right yet, so the recipe guides
+    # the policy in the same way as that of TD3+BC.
+    recipe: ClassVar[Mapping[str, Any]] = {**TD3BC.recipe, "alpha": TD3BC.alpha, "actor_penalty": 0.0}
     domain_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "locomotion": {"actor_penalty": 0.01, "critic_penalty": 0.01},
         "antmaze": {"actor_penalty": 0.003, "critic_penalty": 0.002, "discount": 0.999, "rewards": "hundredfold"},
         "adroit": {"actor_penalty": 0.1, "critic_penalty": 0.5},
         "kitchen": {"actor_penalty": 10.0, "critic_penalty": 0.5},  # unpublished: about EDP's weight of Q there
     }
+
+    def check(self, policy: PolicyConfig) -> None:
+        super().check(policy)
+        if self.guidance in UNITS_OF_Q and self.actor_penalty == 0:
+            raise UserError(f"rebrac with `guidance={self.guidance}` needs an `actor_penalty` above 0")
+        if self.guidance not in UNITS_OF_Q and self.actor_penalty > 0:
+            raise UserError(
+                f"`guidance={self.guidance}` shifts actions by `loss_weight`, so `actor_penalty` would change nothing: "
+                "leave it out, or use `guidance=value`"
+            )
 
     def next_values(
         self, critic: Critic, batch: Transitions, action: Float[Array, "n act"]
@@ -57,12 +67,11 @@ class ReBRAC(TDActorCritic):
         return critic(batch.next_obs, action) - (self.critic_penalty * following.known * distance)[None]
 
     def policy_loss(self, policy: Policy, critic: Critic, batch: Transitions, key: PRNGKeyArray) -> Loss:
-        """beta_a · |π - a|² - Q(s, π) / mean |Q|, with the policy's action π in s.
+        """beta_a · |π - a|² - Q(s, π) / mean |Q|, with the policy's action π in s, or the loss of TD3+BC.
 
         A policy that is no point has its own imitation loss.
         """
-        fit = policy.fit(batch.obs, batch.action, key)
-        q, bc = self.low(critic(batch.obs, fit.action)), fit.bc.mean()
-        penalty = self.actor_penalty * self.bc_weight * batch.action.shape[-1] * bc
-        loss = penalty - self.loss_weight * normalised_mean(q)
-        return loss, {"policy_loss": loss, "bc_loss": bc, "q_policy": q.mean()}
+        if self.guidance not in UNITS_OF_Q:
+            return super().policy_loss(policy, critic, batch, key)
+        penalty = self.actor_penalty * self.bc_weight * batch.action.shape[-1]
+        return TD3BC.policy_loss(replace(self, bc_weight=penalty), policy, critic, batch, key)

@@ -22,7 +22,7 @@ class TD3BC(TDActorCritic):
     """Hyper-parameters and losses of TD3+BC."""
 
     alpha: float = option(2.0, "weight of Q / mean |Q| against the imitation loss", low=0.0)
-    improved: str = option("random", "Q-network whose values the policy increases: random, first, or the mean of all")
+    improved: str = option("random", "Q-network whose values the policy increases: random, first, mean of all, or low")
     guidance: str = option(
         "value", "unit of Q's pull: value (mean |Q|), slope (RMS of dQ/da), spread (of actions), or raw (of rewards)"
     )
@@ -40,7 +40,7 @@ class TD3BC(TDActorCritic):
             raise unknown("choice of `improved`", self.improved, IMPROVED)
 
     def policy_loss(self, policy: Policy, critic: Critic, batch: Transitions, key: PRNGKeyArray) -> Loss:
-        """L_diff + lambda · L_pi (eq. 10), where Q is Q1 or Q2 at random (or always Q1)."""
+        """L_diff + lambda · L_pi (eq. 10), where Q is Q1 or Q2 at random (or as ``improved`` says)."""
         fit_key, coin_key = jax.random.split(key)
         fit = policy.fit(batch.obs, batch.action, fit_key)
 
@@ -49,6 +49,8 @@ class TD3BC(TDActorCritic):
                 return critic.member(0, batch.obs, action)
             if self.improved == "mean":
                 return critic(batch.obs, action).mean(axis=0)
+            if self.improved == "low":
+                return self.low(critic(batch.obs, action))
             return critic.one_of(batch.obs, action, coin_key)
 
         weight = self.alpha * self.loss_weight
@@ -58,7 +60,7 @@ class TD3BC(TDActorCritic):
         return loss, {"policy_loss": loss, "bc_loss": bc, "q_policy": q.mean()}
 
 
-IMPROVED = ("random", "first", "mean")  # choices of `improved`
+IMPROVED = ("random", "first", "mean", "low")  # choices of `improved`; low is the lowest, or as `ensemble` says
 Actions = Float[Array, "n act"]
 Values = Callable[[Actions], Float[Array, " n"]]
 
@@ -132,6 +134,7 @@ def root_mean_square(x: Array) -> Float[Array, ""]:
 
 
 GUIDANCES = {"value": gain_in_values, "slope": gain_in_slopes, "spread": gain_in_spreads, "raw": gain_in_rewards}
+UNITS_OF_Q = ("value", "raw")  # guidances that weigh Q itself; the others shift actions by a given amount
 
 
 def normalised_mean(q: Float[Array, " n"]) -> Float[Array, ""]:
