@@ -29,7 +29,7 @@ from doc_speed import (
     tables,
 )
 from doc_trust import faults, verdicts
-from lever_runs import baselines, initial_noise, later, levers
+from lever_runs import baselines, initial_noise, later, levers, likelihoods
 from recipe_runs import recipe_commands, recipe_scores, recipe_times
 
 DOCUMENTS = (
@@ -69,6 +69,7 @@ PARTS = (
     recipe_times,
     recipe_commands,
     levers,
+    likelihoods,
     baselines,
     initial_noise,
     later,

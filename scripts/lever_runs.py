@@ -1,5 +1,6 @@
-"""Tables of the runs in results/levers (one value of the recipe changed), results/baselines (published settings),
-results/noise (acting with and without noise) and results/later (policies that came after EDP)."""
+"""Tables of the runs in results/levers (one value of the recipe changed), results/likelihoods (ways of weighting the
+data's actions), results/baselines (published settings), results/noise (acting with and without noise) and results/later
+(policies that came after EDP)."""
 
 from typing import NamedTuple
 
@@ -127,6 +128,35 @@ def is_plain(options: dict[str, object]) -> bool:
     return [options[name] for name in ("policy_scale", "eas", "act_calls", "act_with")] == [1.0, 1, 0, "average"]
 
 
+LIKELIHOODS = {  # IQL with other likelihoods, weights and temperatures, by the last part of a run's name
+    "base": ("weighted diffusion loss", "1", "1"),
+    "w03": ("weighted diffusion loss", "1", "0.3"),
+    "w3": ("weighted diffusion loss", "1", "3"),
+    "g1": ("Gaussian surrogate", "1", "1"),
+    "g001": ("Gaussian surrogate", "0.01", "1"),
+    "e1": ("ELBO", "1", "1"),
+}
+
+
+def likelihoods() -> str:
+    """The last evaluation of each run in results/likelihoods, which are called TASK-iql-SETTING."""
+    rows = []
+    tasks = {"hm": TASKS["hm"], "kc": TASKS["kc"]}
+    for setting, (name, weight, temperature) in LIKELIHOODS.items():
+        cells = []
+        for task in tasks:
+            folder = ROOT / "results" / "likelihoods" / f"{task}-iql-{setting}"
+            there = (folder / "evaluations.jsonl").exists()
+            cells.append(mean_and_seeds(last_scores(read_run(folder))) if there else "")
+        if any(cells):
+            rows.append([name, weight, temperature, *cells])
+    return table(["likelihood", "`--loss-weight`", "`--temperature`", *tasks.values()], rows)
+
+
+def mean_and_seeds(seeds: np.ndarray) -> str:
+    return f"{np.mean(seeds):.1f} ({', '.join(f'{seed:.1f}' for seed in seeds)})"
+
+
 LATER_TASKS = TASKS | {"ant": "antmaze-umaze"}
 LATER = {  # by the last part of a run's name
     "diffusion": "TD3+BC, EDP",
@@ -135,7 +165,7 @@ LATER = {  # by the last part of a run's name
     "distilled": "TD3+BC, distilled (FQL)",
     "iql": "IQL, EDP",
     "rebrac": "ReBRAC, diffusion",
-    "dac": "DAC",
+    "dac": "DAC, four Q-networks",
     "idql": "IDQL",
     "own-idql": "IDQL, its own settings (`--preset idql`)",
     "own-dac": "DAC, its own settings (`--preset dac`)",
@@ -154,7 +184,6 @@ def later() -> str:
         for task in LATER_TASKS:
             folder = ROOT / "results" / "later" / f"{task}-{method}"
             there = (folder / "evaluations.jsonl").exists()
-            seeds = read_run(folder).curve.scores[-LAST:].mean(axis=0) if there else []
-            cells.append(f"{np.mean(seeds):.1f} ({', '.join(f'{seed:.1f}' for seed in seeds)})" if there else "")
+            cells.append(mean_and_seeds(read_run(folder).curve.scores[-LAST:].mean(axis=0)) if there else "")
         rows.append([name, *cells])
     return table(["method", *LATER_TASKS.values()], rows)
