@@ -171,7 +171,11 @@ LATER = {  # by the last part of a run's name
     "own-dac": "DAC, its own settings (`--preset dac`)",
     "own-fql": "FQL, its own settings (`--preset fql`)",
 }
+EDP_COLUMNS = {"TD3+BC": "TD3+BC EDP", "IQL": "IQL EDP"}
 LAST = 2  # evaluations of 20 episodes
+PAPERS_TASKS = ("hopper-medium-v2", "halfcheetah-medium-v2", "pen-cloned-v0", "kitchen-complete-v0", "antmaze-umaze-v0")
+# Tarasov et al. 2023 (locomotion), and CORL's table of last scores (pen-cloned-v1 and antmaze-umaze-v2).
+PUBLISHED_REBRAC = 102.0, 65.6, 102.8, None, 97.8
 
 
 def later() -> str:
@@ -186,4 +190,12 @@ def later() -> str:
             there = (folder / "evaluations.jsonl").exists()
             cells.append(mean_and_seeds(read_run(folder).curve.scores[-LAST:].mean(axis=0)) if there else "")
         rows.append([name, *cells])
+    published = {f"published: EDP, {name}": papers_scores(column) for name, column in EDP_COLUMNS.items()}
+    for name, scores in (published | {"published: ReBRAC": PUBLISHED_REBRAC}).items():
+        rows.append([name, *("" if score is None else f"{score:.1f}" for score in scores)])
     return table(["method", *LATER_TASKS.values()], rows)
+
+
+def papers_scores(column: str) -> list[float]:
+    """EDP's published scores on the tasks of the table, after one or two million steps on D4RL's own files."""
+    return [PAPER["rows"][task][PAPER["columns"].index(column)] for task in PAPERS_TASKS]
