@@ -87,6 +87,30 @@ def selection() -> str:
     return table(["run", "step", *ways], cells)
 
 
+WAY_OF_RECIPE = "relative-0.2"  # from EAS_AFTER steps on, if data is not narrow and rewards are not sparse
+EAS_AFTER = {"td3bc": 6734, "iql": 10_101}  # four and six time constants of the critic
+RECIPE_RUNS = ("hm-td3-30k", "hm-iql", "hc-tilt05", "hc-td3", "hc-iql", "pen-tilt05", "hme-td3")
+
+
+def selection_of_recipe() -> str:
+    """The recipe's selection against one sample, on checkpoints from early to late."""
+    found = {(row["run"], row["step"], row["way"]): row for row in result("selection")}
+    cells = []
+    for run, step, way in found:
+        if run not in RECIPE_RUNS or way != "none" or (run, step, WAY_OF_RECIPE) not in found:
+            continue
+        none, with_eas = found[run, step, "none"], found[run, step, WAY_OF_RECIPE]
+        gains = [more - less for more, less in zip(with_eas["seeds"], none["seeds"], strict=True)]
+        shown = ", ".join(f"{gain:+.1f}" for gain in gains)
+        means = [f"{statistics.mean(row['seeds']):.1f}" for row in (none, with_eas)]
+        default = "EAS" if step >= EAS_AFTER[none["algorithm"]] else "one sample"
+        cells.append([none["task"], none["algorithm"].upper(), f"{step:,}", *means, shown, default])
+    order = list(dict.fromkeys(row[0] for row in cells))
+    cells.sort(key=lambda row: (order.index(row[0]), row[1], int(row[2].replace(",", ""))))
+    head = ["look-alike", "algorithm", "step", "one sample", "EAS", "gain of each seed", "the default"]
+    return table(head, cells)
+
+
 NARROW = {  # runs of 12,000 steps on kitchen-mixed, in results/learning
     "km-bc": "cloning",
     "km-td3": "TD3+BC, `--loss-weight 0.5 --eas 10`: the values for other data",

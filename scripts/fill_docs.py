@@ -10,7 +10,7 @@ import argparse
 import re
 import sys
 
-from doc_learning import critics, curves, narrow, noise_shares, selection
+from doc_learning import critics, curves, narrow, noise_shares, selection, selection_of_recipe
 from doc_results import ROOT
 from doc_speed import (
     about,
@@ -63,6 +63,7 @@ PARTS = (
     curves,
     critics,
     selection,
+    selection_of_recipe,
     noise_shares,
     narrow,
     recipe_scores,

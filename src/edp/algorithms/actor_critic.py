@@ -57,6 +57,7 @@ class Actor:
     domain_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     recipe: ClassVar[Mapping[str, Any]] = {}
+    eas_waits: ClassVar[float] = 4.0  # time constants of the critic after which the recipe selects actions
     recipe_for_narrow_data: ClassVar[Mapping[str, Any]] = {}
     recipe_for_sparse_rewards: ClassVar[Mapping[str, Any]] = {}
     # Demonstrations go on smoothly from step to step, and an action that is drawn anew in every step does not.

@@ -125,7 +125,7 @@ def layers(
     here = (domain, named.partition("-")[0], named)
     somewhere = of_preset.pop("where", {})
     if preset == QUICK:
-        of_preset |= dict(trained.recipe) | dict(trainer.recipe)
+        of_preset |= {"eas_after": CriticTimes(trainer.eas_waits)} | dict(trained.recipe) | dict(trainer.recipe)
     return [
         (f"domain {domain}", of_domain),
         ("task", task),

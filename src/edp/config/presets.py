@@ -52,7 +52,6 @@ RECIPE: Values = {
     "normalise": "signal",
     "eas_energy": "relative",
     "eas_temperature": 0.2,
-    "eas_after": CriticTimes(4),
     "fresh_starts": True,
 }
 
