@@ -12,6 +12,7 @@ LEARNING = {  # runs in results/learning, in the order of the page
     "kc-bc-raw-cos": "kitchen-complete, cloning, lr 1e-3 with decay, raw observations (stopped)",
     "kc-bc-sig-cos": "kitchen-complete, cloning, lr 1e-3 with decay, `signal`",
     "kc-iql": "kitchen-complete, IQL, weighted diffusion loss, no EAS",
+    "kc-iql-paper": "kitchen-complete, IQL, the paper's settings (`--preset edp`)",
     "kcb-v": "kitchen-complete, cloning, an earlier recipe, decay over 20k steps",
     "recipe-kc-td3": "kitchen-complete, TD3, `slope` with weight 0.2, EAS (stopped)",
     "wkc05": "kitchen-complete, TD3, `slope` with weight 0.05, no EAS (stopped)",
