@@ -173,10 +173,12 @@ def resolve(
 
 def follow_critic(values: dict[str, Setting]) -> None:
     """Set the options whose default depends on how fast the critic learns; 0 for algorithms without a critic."""
-    names = ("tau", "discount", "n_step")
-    tau, discount, n_step = (values[name].value if name in values else 0 for name in names)
-    known = all(type(value) in (int, float) for value in (tau, discount, n_step))  # anything else is refused later
-    rate = tau * (1 - min(discount, LONGEST_DISCOUNT) ** n_step) if known and "discount" in values else 0
+    names = {"tau": 0, "discount": 0, "n_step": 0, "policy_every": 1}  # without the option
+    given = [values[name].value if name in values else without for name, without in names.items()]
+    known = all(type(value) in (int, float) for value in given)  # anything else is refused later
+    tau, discount, n_step, delay = given
+    spread = 1 - min(discount, LONGEST_DISCOUNT) ** n_step if known and "discount" in values else 0
+    rate = tau * spread / delay if known and delay > 0 else 0
     for name, setting in values.items():
         if isinstance(setting.value, CriticTimes):
             values[name] = setting._replace(value=round(setting.value.times / rate) if rate > 0 else 0)
