@@ -89,7 +89,7 @@ def selection() -> str:
 
 
 WAY_OF_RECIPE = "relative-0.2"  # from EAS_AFTER steps on, if data is not narrow and rewards are not sparse
-EAS_AFTER = {"td3bc": 6734, "iql": 10_101}  # four and six time constants of the critic
+EAS_AFTER = {"td3bc": 7000, "iql": 10_000}
 RECIPE_RUNS = ("hm-td3-30k", "hm-iql", "hc-tilt05", "hc-td3", "hc-iql", "pen-tilt05", "hme-td3")
 
 

@@ -29,7 +29,7 @@ from doc_speed import (
     tables,
 )
 from doc_trust import faults, verdicts
-from lever_runs import baselines, initial_noise, later, levers, likelihoods
+from lever_runs import baselines, initial_noise, later, levers, likelihoods, targets
 from recipe_runs import recipe_commands, recipe_scores, recipe_times
 
 DOCUMENTS = (
@@ -71,6 +71,7 @@ PARTS = (
     recipe_commands,
     levers,
     likelihoods,
+    targets,
     baselines,
     initial_noise,
     later,

@@ -1,6 +1,6 @@
 """Tables of the runs in results/levers (one value of the recipe changed), results/likelihoods (ways of weighting the
-data's actions), results/baselines (published settings), results/noise (acting with and without noise) and results/later
-(policies that came after EDP)."""
+data's actions), results/targets (how far TD targets reach), results/baselines (published settings), results/noise
+(acting with and without noise) and results/later (policies that came after EDP)."""
 
 from typing import NamedTuple
 
@@ -155,6 +155,28 @@ def likelihoods() -> str:
 
 def mean_and_seeds(seeds: np.ndarray) -> str:
     return f"{np.mean(seeds):.1f} ({', '.join(f'{seed:.1f}' for seed in seeds)})"
+
+
+TARGETS = {"n3": ("0.02", "3"), "n5": ("0.02", "5"), "n10": ("0.02", "10"), "tau05": ("0.05", "3")}  # tau, n
+TARGET_TASKS = TASKS | {"wm": "walker2d-medium", "wmr": "walker2d-medium-replay"}
+
+
+def targets() -> str:
+    """The mean of the last two evaluations of TD3+BC with other targets: results/targets/TASK-SETTING.
+
+    Those with three steps on the first four tasks are the runs of ``later``.
+    """
+    rows = []
+    for setting, names in TARGETS.items():
+        cells = []
+        for task in TARGET_TASKS:
+            in_later = setting == "n3" and task in TASKS
+            folder = ROOT / "results" / ("later" if in_later else "targets")
+            folder /= f"{task}-diffusion" if in_later else f"{task}-{setting}"
+            there = (folder / "evaluations.jsonl").exists()
+            cells.append(mean_and_seeds(read_run(folder).curve.scores[-LAST:].mean(axis=0)) if there else "")
+        rows.append([*names, *cells])
+    return table(["`--tau`", "`--n-step`", *TARGET_TASKS.values()], rows)
 
 
 LATER_TASKS = TASKS | {"ant": "antmaze-umaze"}

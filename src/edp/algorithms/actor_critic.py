@@ -58,6 +58,7 @@ class Actor:
     policy_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     recipe: ClassVar[Mapping[str, Any]] = {}
     eas_waits: ClassVar[float] = 4.0  # time constants of the critic after which the recipe selects actions
+    eas_least: ClassVar[int] = 7000  # training steps before which it does not: at 4,000 and 5,000, selection did harm
     recipe_for_narrow_data: ClassVar[Mapping[str, Any]] = {}
     recipe_for_sparse_rewards: ClassVar[Mapping[str, Any]] = {}
     # Demonstrations go on smoothly from step to step, and an action that is drawn anew in every step does not.
@@ -115,7 +116,7 @@ class ActorCritic(Actor):
         "critic_norm": True,
         "tau": 0.02,
         "policy_target_every": 20,  # which keeps the average of the policy as slow as with the paper's tau
-        "n_step": 3,
+        "n_step": 5,
     }
     # Where a critic has seen each action many times, and few others, it cannot tell which of several samples is best.
     recipe_for_narrow_data: ClassVar[Mapping[str, Any]] = {"eas": 1}

@@ -33,6 +33,7 @@ class Algorithm(Protocol):
     # {"has_likelihood": {"bc_weight": 0.0}}; see PolicyConfig for the declarations
     recipe: ClassVar[Mapping[str, Any]]  # values of the preset ``quick`` for this algorithm
     eas_waits: ClassVar[float]  # time constants of the critic after which the recipe selects actions
+    eas_least: ClassVar[int]  # training steps before which it does not
     recipe_for_narrow_data: ClassVar[Mapping[str, Any]]  # the same, for data with few rows or smooth actions
     recipe_for_sparse_rewards: ClassVar[Mapping[str, Any]]  # the same, for data with sparse rewards
     recipe_for_smooth_actions: ClassVar[Mapping[str, Any]]  # the same, for data with smooth actions alone

@@ -33,6 +33,7 @@ class InSample(ActorCritic):
     values_actions: ClassVar[bool] = True
     recipe: ClassVar[Mapping[str, Any]] = {**ActorCritic.recipe, **WEIGHTED_RECIPE, "temperature": 1.0}
     eas_waits: ClassVar[float] = 6.0  # at 4 and 5, selection harmed one of three seeds (docs/recipe.md)
+    eas_least: ClassVar[int] = 10_000
     domain_defaults: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "locomotion": {"rewards": "return-range"},
         "antmaze": {"rewards": "minus-one"},

@@ -125,7 +125,7 @@ def layers(
     here = (domain, named.partition("-")[0], named)
     somewhere = of_preset.pop("where", {})
     if preset == QUICK:
-        of_preset |= {"eas_after": CriticTimes(trainer.eas_waits)} | dict(trained.recipe) | dict(trainer.recipe)
+        of_preset |= {"eas_after": CriticTimes(trainer.eas_waits, trainer.eas_least)} | dict(trained.recipe) | dict(trainer.recipe)
     return [
         (f"domain {domain}", of_domain),
         ("task", task),
@@ -181,7 +181,12 @@ def follow_critic(values: dict[str, Setting]) -> None:
     rate = tau * spread / delay if known and delay > 0 else 0
     for name, setting in values.items():
         if isinstance(setting.value, CriticTimes):
-            values[name] = setting._replace(value=round(setting.value.times / rate) if rate > 0 else 0)
+            values[name] = setting._replace(value=steps_of(setting.value, rate))
+
+
+def steps_of(wait: CriticTimes, rate: float) -> int:
+    """The number of steps, if one step is this part of a time constant; 0 without a critic."""
+    return max(wait.least, round(wait.times / rate)) if rate > 0 else 0
 
 
 def follow_steps(values: dict[str, Setting]) -> None:

@@ -33,10 +33,11 @@ class CriticTimes(NamedTuple):
     """In place of a number of steps: this many time constants of the critic, 1 / (tau · (1 - discount^n_step)).
 
     A target moves by ``tau`` per step towards values that bootstrap from it, so its distance from their fixed point
-    falls by a factor e in one time constant.
+    falls by a factor e in one time constant. A network also needs steps to fit its targets, so there is a ``least``.
     """
 
     times: float
+    least: int  # steps
 
 
 LONGEST_DISCOUNT = 0.999  # with larger discounts, episodes end before the horizon
