@@ -125,7 +125,8 @@ def layers(
     here = (domain, named.partition("-")[0], named)
     somewhere = of_preset.pop("where", {})
     if preset == QUICK:
-        of_preset |= {"eas_after": CriticTimes(trainer.eas_waits, trainer.eas_least)} | dict(trained.recipe) | dict(trainer.recipe)
+        wait = CriticTimes(trainer.eas_waits, trainer.eas_least)
+        of_preset |= {"eas_after": wait} | dict(trained.recipe) | dict(trainer.recipe)
     return [
         (f"domain {domain}", of_domain),
         ("task", task),
