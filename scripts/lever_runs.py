@@ -158,19 +158,20 @@ def mean_and_seeds(seeds: np.ndarray) -> str:
 
 
 TARGETS = {"n3": ("0.02", "3"), "n5": ("0.02", "5"), "n10": ("0.02", "10"), "tau05": ("0.05", "3")}  # tau, n
-TARGET_TASKS = TASKS | {"ant": "antmaze-umaze", "wm": "walker2d-medium", "wmr": "walker2d-medium-replay"}
+TARGET_TASKS = TASKS | {"ant": "antmaze-umaze", "hme": "hopper-medium-expert"}
+TARGET_TASKS |= {"wm": "walker2d-medium", "wmr": "walker2d-medium-replay"}
 
 
 def targets() -> str:
     """The mean of the last two evaluations of TD3+BC with other targets: results/targets/TASK-SETTING.
 
-    Those with three steps, except on walker2d, are the runs of ``later``.
+    Those with three steps are the runs of ``later``, where it has the task.
     """
     rows = []
     for setting, names in TARGETS.items():
         cells = []
         for task in TARGET_TASKS:
-            in_later = setting == "n3" and not task.startswith("wm")
+            in_later = setting == "n3" and task in LATER_TASKS
             folder = ROOT / "results" / ("later" if in_later else "targets")
             folder /= f"{task}-diffusion" if in_later else f"{task}-{setting}"
             there = (folder / "evaluations.jsonl").exists()
